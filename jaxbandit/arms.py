@@ -1,0 +1,91 @@
+"""Sums over the arms' axis, axis 0 of ``[K, ...]``, written so that XLA fuses and vectorises them.
+
+XLA's CPU backend turns a reduction over a short leading axis into straight vector code over the runs, but falls back to
+one scalar loop per run when the axis is longer than it will unroll (measured: 2.1 against 0.26 ns per element at K =
+100). Reducing in groups of at most GROUP keeps every reduction short. Several sums in one reduction share their inputs.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+GROUP = 16
+
+
+@jax.custom_jvp
+def sums(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+    """``sum(a, axis=0)`` of each array ``[K, ...]``, in one pass; each is ``[...]``."""
+    return _reduce(arrays, jnp.add, 0)
+
+
+@sums.defjvp
+def _sums_jvp(primals, tangents):
+    return sums(*primals), tuple(jnp.sum(t, 0) for t in tangents)  # a plain sum has a transpose, for reverse mode
+
+
+def least(array: jax.Array) -> jax.Array:
+    """``min(array, axis=0)``, a constant to differentiation."""
+    return _reduce((lax.stop_gradient(array),), jnp.minimum, np.inf)[0]
+
+
+def _reduce(arrays, operation, start) -> tuple[jax.Array, ...]:
+    def combine(xs, ys):
+        return tuple(operation(x, y) for x, y in zip(xs, ys, strict=True))
+
+    def reduce(parts, axis):
+        return tuple(lax.reduce(tuple(parts), tuple(np.asarray(start, p.dtype) for p in parts), combine, (axis,)))
+
+    count = arrays[0].shape[0]
+    if count <= GROUP:
+        return reduce(arrays, 0)
+    whole = count // GROUP * GROUP
+    total = reduce([a[:whole].reshape(whole // GROUP, GROUP, *a.shape[1:]) for a in arrays], 1)
+    total = _reduce(total, operation, start)
+    return total if whole == count else combine(total, reduce([a[whole:] for a in arrays], 0))
+
+
+def is_arm(arm: jax.Array, num_arms: int) -> jax.Array:
+    """One-hot mask ``[K, ...]`` of ``arm [...]``; an arm outside 0 … K-1 gives no hit."""
+    return jnp.arange(num_arms, dtype=jnp.int32).reshape(num_arms, *[1] * jnp.ndim(arm)) == arm
+
+
+def pick(values: jax.Array, arm: jax.Array) -> jax.Array:
+    """``values[arm, ...]`` for ``values [K, ...]`` and ``arm [...]`` (``values [K]`` is shared by all runs)."""
+    num_arms = values.shape[0]
+    values = values.reshape(num_arms, *[1] * (jnp.ndim(arm) + 1 - values.ndim), *values.shape[1:])
+    if num_arms <= GROUP:  # a short sum of masked rows beats a gather, and differentiates cheaply
+        return sums(jnp.where(is_arm(arm, num_arms), values, jnp.zeros((), values.dtype)))[0]
+    values = jnp.broadcast_to(values, (num_arms, *jnp.shape(arm)))
+    return jnp.take_along_axis(values, arm[None], 0, mode="promise_in_bounds")[0]
+
+
+def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
+    """The arm whose cell of the cumulative sum holds ``uniform``: int32 ``[...]``, always an arm of positive weight.
+
+    The uniform number is stretched to the sum as it was rounded, so that the last arm is not drawn in its place when
+    the probabilities add up to a little less than one.
+    """
+    num_arms = probabilities.shape[0]
+    if num_arms <= GROUP:
+        below = jnp.cumsum(probabilities, 0)
+        return (below <= uniform * below[-1]).sum(0, dtype=jnp.int32)
+    # Two levels, √K groups: the group first, then the arm in it, O(K) work instead of the O(K²) of XLA's cumulative sum.
+    size = int(np.ceil(np.sqrt(num_arms)))
+    groups = -(-num_arms // size)
+    padding = [(0, groups * size - num_arms)] + [(0, 0)] * (probabilities.ndim - 1)
+    grouped = jnp.pad(probabilities, padding).reshape(groups, size, *probabilities.shape[1:])
+    weights = sums(jnp.swapaxes(grouped, 0, 1))[0]
+    below = _cumulative(weights)
+    target = uniform * below[-1]
+    group = (below <= target).sum(0, dtype=jnp.int32)
+    start = pick(below, group) - pick(weights, group)
+    inside = sums(jnp.where(is_arm(group, groups)[:, None], grouped, 0))[0]
+    # Rounding may put the target a hair outside its own group: stay inside, on an arm of positive weight.
+    within = _cumulative(inside)
+    last = within[-1] * (1 - jnp.finfo(uniform.dtype).eps)
+    return group * size + (within <= jnp.clip(target - start, 0, last)).sum(0, dtype=jnp.int32)
+
+
+def _cumulative(values: jax.Array) -> jax.Array:
+    return jnp.cumsum(values, 0) if values.shape[0] <= GROUP else lax.associative_scan(jnp.add, values, axis=0)

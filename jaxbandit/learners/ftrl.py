@@ -1,0 +1,59 @@
+"""What all learners that follow the regularised leader share: estimates, the warm solver, the rates."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.arms import least
+from jaxbandit.projection import Warm, hybrid_argmin_warm
+from jaxbandit.pytrees import float_dtype, pytree_dataclass
+from jaxbandit.learners.base import Observation
+
+
+@pytree_dataclass
+class FTRLState:
+    """Cumulative observed losses, and where the solver goes on from."""
+
+    loss_estimates: jax.Array  # [K, ...], the smallest near 0: only differences matter, and float32 has few digits
+    warm: Warm
+
+    @classmethod
+    def start(cls, num_arms: int, runs_shape: tuple[int, ...]) -> "FTRLState":
+        dtype = float_dtype()
+        return cls(jnp.zeros((num_arms, *runs_shape), dtype), Warm.start(num_arms, runs_shape, dtype))
+
+    def add(self, estimate: jax.Array) -> "FTRLState":
+        """The state after adding a loss estimate ``[K, ...]``."""
+        return FTRLState(self.loss_estimates + estimate, self.warm)
+
+    def add_weighted(self, observation: Observation) -> "FTRLState":
+        """The state after adding the importance-weighted loss of the played arm."""
+        return self.add(observation.at_arm(observation.weighted_loss(), self.loss_estimates.shape[0]))
+
+
+def follow_leader(state: FTRLState, tsallis: jax.Array, entropy: jax.Array) -> tuple[jax.Array, FTRLState]:
+    """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
+    if state.loss_estimates.shape[0] == 1:
+        return jnp.ones_like(state.loss_estimates), state
+    shift = least(state.loss_estimates)
+    losses = state.loss_estimates - shift
+    warm = Warm(state.warm.y, state.warm.multiplier - shift, state.warm.residual)
+    probabilities, warm = hybrid_argmin_warm(losses, tsallis, entropy, warm)
+    return probabilities, FTRLState(losses, warm)
+
+
+def log_arms(num_arms: int) -> float:
+    """log K, or 1 for a single arm, where no rate matters."""
+    return float(np.log(num_arms)) if num_arms > 1 else 1.0
+
+
+@jax.custom_jvp
+def root(value: jax.Array) -> jax.Array:
+    """√value with derivative 0 at 0: an inverse rate that is 0 because there was no delay yet stays differentiable."""
+    return jnp.sqrt(value)
+
+
+@root.defjvp
+def _root_jvp(primals, tangents):
+    result = root(*primals)
+    return result, jnp.where(result > 0, tangents[0] / (2 * jnp.where(result > 0, result, 1)), 0)

@@ -1,0 +1,25 @@
+"""Uniform play: the yardstick that learns nothing."""
+
+import jax.numpy as jnp
+
+from jaxbandit.pytrees import float_dtype, pytree_dataclass
+
+
+@pytree_dataclass
+class Uniform:
+    """Plays every arm with probability 1/K; its regret is T times the mean gap.
+
+    >>> import jax, jaxbandit as jb
+    >>> jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(0), rounds=8, runs=2,
+    ...             key=jax.random.key(0)).regret[-1]
+    array([2., 2.], dtype=float32)
+    """
+
+    def init(self, num_arms, runs_shape):
+        return jnp.full((num_arms, *runs_shape), 1 / num_arms, float_dtype())
+
+    def act(self, state, round):
+        return state, (), state
+
+    def observe(self, state, observation):
+        return state

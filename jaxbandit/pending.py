@@ -1,0 +1,247 @@
+"""Plays that wait for feedback: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
+
+The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays due at the end of a round are found:
+
+- a law with one ``age`` (Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
+- any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
+  delays are shared, else one for each run: O(1) for each observation.
+
+A few plays that wait longer than the ring (outliers of a shared sequence) are in a side list.
+
+Every write to a ring follows, by data, the reads of the same ring in that round: otherwise XLA copies the whole ring.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit.delays import NEVER
+from jaxbandit.learners.base import Observation
+from jaxbandit.pytrees import pytree_dataclass
+
+NONE = np.int32(-(2**30))  # older than any play
+
+
+@pytree_dataclass
+class Play:
+    """What waits for its feedback."""
+
+    arm: jax.Array  # [...] int32
+    loss: jax.Array  # [...]
+    probability: jax.Array  # [...]
+    memo: Any
+
+
+@pytree_dataclass
+class Count:
+    """An exact sum of many counts, past 2³¹: two 32-bit words."""
+
+    high: jax.Array  # uint32
+    low: jax.Array  # uint32
+
+    def add(self, number: jax.Array) -> "Count":
+        low = self.low + number.astype(jnp.uint32)
+        return Count(self.high + (low < self.low).astype(jnp.uint32), low)
+
+    def as_float(self, dtype) -> jax.Array:
+        return self.high.astype(dtype) * 2.0**32 + self.low.astype(dtype)
+
+    def exact(self) -> np.ndarray:
+        """The sum as int64, on the host."""
+        return np.asarray(self.high).astype(np.int64) * 2**32 + np.asarray(self.low).astype(np.int64)
+
+
+@pytree_dataclass
+class Lists:
+    """Who is due when: for each round of arrival a list of plays, named by their rounds, in ascending order.
+
+    ``last`` needs no clearing: a play due in round A was made after round A - W, so an older entry is none.
+    """
+
+    last: jax.Array  # [W] or [W, ...] int32, row A % W: the newest play due at the end of round A
+    links: jax.Array  # [2W] or [2W, ...] int32, row A % W: the oldest due in round A; row W + s % W: the one after play s
+
+    def append(self, play, arrival, due) -> "Lists":
+        """Put ``play`` at the end of the list of round ``arrival``, where ``due``."""
+        size = self.last.shape[0]
+        newest = _read(self.last, row(arrival, size))
+        empty = newest <= arrival - size
+        # What is not due is written where it was. No play is that old: the test makes the write follow the read.
+        last = _put(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
+        link = jnp.where(empty, row(arrival, size), size + row(newest, size))
+        return Lists(last, _put(self.links, play, jnp.where(due, link, size + row(play, size))))
+
+
+def row(round: jax.Array, size: int) -> jax.Array:
+    """The row of a round in a ring of ``size`` rows, unsigned: JAX then spends nothing on negative indices."""
+    return round.astype(jnp.uint32) & np.uint32(size - 1)
+
+
+@pytree_dataclass
+class Side:
+    """Plays of a shared sequence that wait longer than the ring; the last row is a dummy."""
+
+    plays: Play  # [C + 1, ...]
+    origin: jax.Array  # [C + 1] int32
+    due: jax.Array  # [C + 1] int32, 0: nothing waits here
+    filled: jax.Array  # [] int32
+
+
+@pytree_dataclass
+class Pending:
+    """All plays that wait, and what is counted of them. Counts are ``[]`` if the delays are shared, else ``[...]``."""
+
+    plays: Play  # [W, ...]
+    lists: Lists | None
+    side: Side | None
+    outstanding: jax.Array  # int32, σ_t
+    outstanding_max: jax.Array  # int32
+    total_outstanding: Count  # Σ σ_s
+    lost: jax.Array  # int32, plays whose feedback never arrives
+
+    @classmethod
+    def start(cls, delays, play: Play, runs_shape: tuple[int, ...]) -> "Pending":
+        """Nothing waits. ``play`` has the shapes and dtypes of what will."""
+        lead = () if delays.shared else runs_shape
+
+        def rows(count):
+            return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
+
+        size, extra = 1 << int(delays.bound).bit_length(), getattr(delays, "long_waits", 0)
+        # Without a list, an arm of -1 marks a play that never arrives, or was never made.
+        plays = rows(size)
+        plays = Play(plays.arm - 1, plays.loss, plays.probability, plays.memo)
+        lists = None if hasattr(delays, "age") else Lists(jnp.full((size, *lead), NONE), jnp.zeros((2 * size, *lead), jnp.int32))
+        long = jnp.zeros(extra + 1, jnp.int32)
+        zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
+        side = Side(rows(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
+        return cls(plays, lists, side, zero, zero, Count(none, none), zero)
+
+    def begin(self) -> "Pending":
+        """Count the plays outstanding at the start of a round."""
+        return self.replace(
+            outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
+            total_outstanding=self.total_outstanding.add(self.outstanding),
+        )
+
+    def replace(self, **changes) -> "Pending":
+        return Pending(**{**{name: getattr(self, name) for name in self.__dataclass_fields__}, **changes})
+
+    def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
+        """The play of round t waits ``delay`` rounds."""
+        size = self.plays.arm.shape[0]
+        slot, never = row(t, size), delay == NEVER
+        changes: dict[str, Any] = {
+            "outstanding": self.outstanding + 1,
+            "lost": self.lost + never.astype(jnp.int32),
+        }
+        if self.lists is None:
+            play = Play(jnp.where(never, -1, play.arm), play.loss, play.probability, play.memo)
+        else:
+            long = (delay >= size) & ~never
+            changes["lists"] = self.lists.append(t, t + jnp.where(never | long, 0, delay), ~(never | long))
+            if self.side is not None:
+                changes["side"] = _set_aside(self.side, t, play, delay, long)
+        changes["plays"] = jax.tree.map(lambda ring, row: _write(ring, row, slot), self.plays, play)
+        return self.replace(**changes)
+
+    def deliver(self, t: jax.Array, age, observe: Callable, state: Any, differentiable: bool) -> tuple["Pending", Any]:
+        """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
+        if self.lists is None:
+            return self._deliver_aged(t, age, observe, state)
+        pending, state = (self, state) if self.side is None else self._deliver_side(t, observe, state, differentiable)
+        return pending._deliver_listed(t, observe, state, differentiable)
+
+    def _deliver_aged(self, t, age, observe, state):
+        size = self.plays.arm.shape[0]
+        play = _read(self.plays, row(t - age, size))
+        arrived = (t > age) & (play.arm >= 0)
+        came = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # shared: the same in every run
+        state = observe(state, _observation(arrived, t - age, play))
+        return self.replace(outstanding=self.outstanding - came.astype(jnp.int32)), state
+
+    def _deliver_listed(self, t, observe, state, differentiable):
+        assert self.lists is not None
+        size, links = self.plays.arm.shape[0], self.lists.links
+        newest = _read(self.lists.last, row(t, size))
+        waiting = newest > t - size
+        oldest = _read(links, row(t, size))
+
+        def deliver_one(carry):
+            state, play, waiting, came = carry
+            state = observe(state, _observation(waiting, play, _read(self.plays, row(play, size))))
+            more = waiting & (play != newest)
+            return state, _read(links, size + row(play, size)), more, came + waiting.astype(jnp.int32)
+
+        carry = (state, oldest, waiting, jnp.zeros_like(newest))
+        state, _, _, came = _repeat(lambda carry: carry[2].any(), deliver_one, carry, size, differentiable)
+        return self.replace(outstanding=self.outstanding - came), state
+
+    def _deliver_side(self, t, observe, state, differentiable):
+        assert self.side is not None
+        side = self.side
+
+        def deliver_one(carry):
+            state, due, came = carry
+            row = jnp.argmax(due == t)  # the first: rows are filled in ascending order of origin
+            waiting = due[row] == t
+            state = observe(state, _observation(waiting, side.origin[row], _read(side.plays, row)))
+            return state, due.at[row].set(jnp.where(waiting, 0, due[row])), came + waiting.astype(jnp.int32)
+
+        carry = (state, side.due, jnp.zeros((), jnp.int32))
+        state, due, came = _repeat(lambda carry: (carry[1] == t).any(), deliver_one, carry, side.due.shape[0], differentiable)
+        side = Side(side.plays, side.origin, due, side.filled)
+        return self.replace(side=side, outstanding=self.outstanding - came), state
+
+
+def _observation(arrived, origin, play: Play) -> Observation:
+    return Observation(arrived, origin, jnp.where(arrived, play.arm, -1), play.loss, play.probability, play.memo)
+
+
+def _repeat(proceed, body, carry, limit: int, differentiable: bool):
+    """``while proceed(carry): carry = body(carry)``, at most ``limit`` times; reverse mode needs the limit."""
+    if not differentiable:
+        return lax.while_loop(proceed, body, carry)
+    return lax.scan(lambda carry, _: (lax.cond(proceed(carry), body, lambda same: same, carry), None), carry, length=limit)[0]
+
+
+def _set_aside(side: Side, t, play: Play, delay, long) -> Side:
+    row = jnp.where(long, side.filled, side.due.shape[0] - 1)
+    return Side(
+        jax.tree.map(lambda ring, value: _write(ring, value, row), side.plays, play),
+        _write(side.origin, t, row),
+        _write(side.due, jnp.where(long, t + delay, 0), row),
+        side.filled + long.astype(jnp.int32),
+    )
+
+
+def _write(ring: jax.Array, row: jax.Array, slot: jax.Array) -> jax.Array:
+    """Set one row for all runs."""
+    row = jnp.broadcast_to(row, ring.shape[1:]).astype(ring.dtype)
+    return lax.dynamic_update_index_in_dim(ring, row, slot, 0)
+
+
+def _read(rings: Any, slot: jax.Array) -> Any:
+    """Row ``slot`` of every ring; with one slot for each run, each run's own entry."""
+
+    def one(ring):
+        if jnp.ndim(slot) == 0:
+            return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
+        within = int(np.prod(ring.shape[1:]))
+        places = slot * np.uint32(within) + jnp.arange(within, dtype=jnp.uint32).reshape(ring.shape[1:])
+        return ring.reshape(-1).at[places].get(mode="promise_in_bounds")  # one flat index: half the time of two
+
+    return jax.tree.map(one, rings)
+
+
+def _put(ring: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
+    """Set one entry for each run (or the one entry that all runs share)."""
+    if jnp.ndim(slot) == 0:
+        return _write(ring, value, slot)
+    runs = ring.shape[1]
+    places = slot * np.uint32(runs) + jnp.arange(runs, dtype=jnp.uint32)
+    return ring.reshape(-1).at[places].set(value, mode="promise_in_bounds", unique_indices=True).reshape(ring.shape)

@@ -1,0 +1,146 @@
+"""The projection of every FTRL learner here: a fixed-iteration Newton loop and its implicit derivative.
+
+.. math:: x = \\arg\\min_{x \\in \\Delta} \\; \\langle L, x\\rangle - 2a \\sum_i \\sqrt{x_i} + \\sum_i b_i x_i(\\log x_i - 1)
+
+With :math:`y_i = x_i^{-1/2}` the optimality conditions are :math:`a y_i + 2 b_i \\log y_i = L_i - \\mu`: linear in y when
+b = 0, linear in log y when b dominates, and b = 0 needs no special case. Both solvers alternate a Newton step in y with a
+Newton step in the multiplier :math:`\\mu`, whose root is below min L - a (the best arm has x ≤ 1). From above the root
+the steps in μ are monotone; **from below they can jump over the pole**, hence the clip at min L - a.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandit.arms import sums
+from jaxbandit.pytrees import pytree_dataclass
+
+COLD_STEPS = 16
+WARM_STEPS = 2
+
+
+@pytree_dataclass
+class Warm:
+    """Where the loop's solver goes on from: the last solution, and how well it was met."""
+
+    y: jax.Array  # [K, ...] x^{-1/2}
+    multiplier: jax.Array  # [...] μ, relative to the smallest loss
+    residual: jax.Array  # [...] the largest |Σx - 1| met so far, before x is scaled to sum to one
+
+    @classmethod
+    def start(cls, num_arms: int, shape: tuple[int, ...], dtype) -> "Warm":
+        """The uniform point, which is the exact solution when all losses are equal."""
+        return cls(jnp.full((num_arms, *shape), num_arms**0.5, dtype), jnp.full(shape, -jnp.inf, dtype), jnp.zeros(shape, dtype))
+
+
+@jax.custom_jvp
+def hybrid_argmin(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> jax.Array:
+    """The hybrid-regularised leader, from a cold start: safeguarded, for any input.
+
+    .. math:: \\arg\\min_{x \\in \\Delta} \\langle L, x\\rangle - 2a \\sum_i \\sqrt{x_i} + \\sum_i b_i x_i (\\log x_i - 1)
+
+    Args:
+      losses: ``[K, ...]`` cumulative loss estimates L; only their differences matter.
+      tsallis: ``[...]`` a = 1/η > 0.
+      entropy: ``[...]`` b = 1/γ ≥ 0 (0 is legal), or ``[K, ...]``, one for each arm.
+
+    Returns:
+      Probabilities ``[K, ...]``. Derivatives of any order, forward and reverse, are implicit: nothing is
+      differentiated through the loop.
+
+    >>> import jaxbandit as jb
+    >>> jb.hybrid_argmin([0.0, 1.0, 4.0], 1.0, 0.5).round(3)
+    Array([0.598, 0.305, 0.097], dtype=float32)
+
+    Reference: Masoudian, Zimmert & Seldin (2022), equations (1) and (2).
+    """
+    losses, tsallis, twice = _prepare(losses, tsallis, entropy)
+    num_arms = losses.shape[0]
+    lowest = -tsallis * num_arms**0.5 - jnp.broadcast_to(twice, losses.shape).max(0) * (0.5 * jnp.log(num_arms))
+    positive = jnp.where(twice > 0, twice, 1)
+
+    def invert(y, slack):
+        """Newton steps towards a·y + 2b·log y = slack, kept inside the bracket [1, min(slack/a, exp(slack/2b))]."""
+        for _ in range(2):
+            slope = tsallis * y + twice
+            y = y * (1 + (slack - tsallis * y - twice * jnp.log(y)) / slope)
+            y = jnp.clip(y, 1, slack / tsallis)
+        return y
+
+    def step(_, carry):
+        y, mu = carry
+        y = invert(y, losses - mu)
+        x = 1 / (y * y)
+        total, slope = sums(x, 2 * x / (tsallis * y + twice))
+        # Newton on log S, which is convex and increasing in μ like S itself, but far straighter when b dominates.
+        return y, jnp.clip(mu - total * jnp.log(total) / slope, lowest, -tsallis)
+
+    slack = losses + tsallis
+    capped = jnp.minimum(jnp.where(twice > 0, slack / positive, jnp.inf), 0.45 * jnp.log(jnp.finfo(losses.dtype).max))
+    start = jnp.maximum(jnp.minimum(slack / tsallis, jnp.exp(capped)), 1)
+    y, mu = lax.fori_loop(0, COLD_STEPS, step, (start, jnp.broadcast_to(-tsallis, losses.shape[1:])))
+    x = 1 / (y * y)
+    return x / sums(x)[0]
+
+
+def _prepare(losses, tsallis, entropy):
+    losses, tsallis, entropy = jnp.asarray(losses), jnp.asarray(tsallis), jnp.asarray(entropy)
+    dtype = jnp.result_type(losses, tsallis, entropy, jnp.float32)
+    losses = losses.astype(dtype)
+    return losses - losses.min(0), tsallis.astype(dtype), 2 * entropy.astype(dtype)
+
+
+@hybrid_argmin.defjvp
+def _hybrid_argmin_jvp(primals, tangents):
+    x = hybrid_argmin(*primals)
+    return x, _tangent(x, primals, tangents)
+
+
+def _tangent(x, primals, tangents):
+    """dx by the implicit function theorem: a dy + 2b dy/y = dL - dμ - y da - 2 log y db, with Σ dx = 0 fixing dμ."""
+    (_, tsallis, entropy), (d_losses, d_tsallis, d_entropy) = primals, tangents
+    y = jnp.maximum(x, jnp.finfo(x.dtype).tiny) ** -0.5
+    weight = 2 * x / (tsallis * y + 2 * entropy)
+    force = d_losses - y * d_tsallis - 2 * jnp.log(y) * d_entropy
+    return weight * ((weight * force).sum(0) / weight.sum(0) - force)
+
+
+@jax.custom_jvp
+def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
+    """:func:`hybrid_argmin` for the loop: :data:`WARM_STEPS` Newton steps from the previous round's solution.
+
+    Each step is exact in y when b = 0 and quadratic otherwise; after the last one y follows μ to first order, so two
+    steps leave an error of fourth order in the change since the last round.
+
+    Args:
+      losses: ``[K, ...]`` with ``losses.min(0) == 0`` (learners subtract the minimum anyway, to keep float32 honest).
+      tsallis: ``[...]``; entropy: ``[...]`` or ``[K, ...]``; warm: the previous round's, or :meth:`Warm.start`.
+
+    Returns:
+      Probabilities ``[K, ...]`` and the next warm start.
+    """
+    num_arms, twice, y = losses.shape[0], 2 * entropy, warm.y
+    # No multiplier yet (the first round): take the one of equal losses.
+    equal = -tsallis * num_arms**0.5 - entropy * jnp.log(num_arms)
+    equal = equal if equal.ndim < losses.ndim else equal.mean(0)
+    mu = jnp.minimum(jnp.where(jnp.isfinite(warm.multiplier), warm.multiplier, equal), -tsallis)
+    for _ in range(WARM_STEPS):
+        y = jnp.maximum(y * (losses - mu - twice * (jnp.log(y) - 1)) / (tsallis * y + twice), 1)
+        # One division serves x = y⁻² and x/(a·y + 2b).
+        slope = tsallis * y + twice
+        inverse = 1 / (y * slope)
+        x = (inverse * slope) ** 2
+        total, weight = sums(x, x * inverse * y)
+        # Newton on S^{-1/2}, which is linear in μ for one arm and b = 0.
+        move = jnp.minimum(mu + total * (1 - jnp.sqrt(total)) / weight, -tsallis) - mu
+        mu = mu + move
+    y = jnp.maximum(y * (1 - move / (tsallis * y + twice)), 1)
+    x = 1 / (y * y)
+    (total,) = sums(x)
+    return x * (1 / total), Warm(y, mu, jnp.maximum(warm.residual, jnp.abs(total - 1)))
+
+
+@hybrid_argmin_warm.defjvp
+def _hybrid_argmin_warm_jvp(primals, tangents):
+    x, warm = hybrid_argmin_warm(*primals)
+    return (x, warm), (_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))

@@ -1,0 +1,94 @@
+"""Frozen dataclasses that are pytrees: how learners, losses and delay laws are made.
+
+Every number a user may sweep, vmap or differentiate is a leaf; every size or switch is a static field.
+Constructors only store, because JAX reruns them with tracers, masks and labels in place of numbers.
+"""
+
+import dataclasses
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+T = TypeVar("T")
+
+
+def static(default: Any = dataclasses.MISSING) -> Any:
+    """A field that is part of the program: changing it compiles anew."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+def whole(default: Any = dataclasses.MISSING) -> Any:
+    """A leaf that counts rounds, kept as int32 (any other leaf is a float)."""
+    return dataclasses.field(default=default, metadata={"whole": True})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, whole, dataclasses.field))
+def pytree_dataclass(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves."""
+    # eq=False: leaves are arrays, whose == is not a truth value.
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    jax.tree_util.register_dataclass(
+        cls,
+        data_fields=[f.name for f in fields if not f.metadata.get("static")],
+        meta_fields=[f.name for f in fields if f.metadata.get("static")],
+    )
+    return cls
+
+
+def float_dtype() -> np.dtype:
+    """float32, or float64 when ``jax_enable_x64`` is on."""
+    return jnp.zeros(()).dtype
+
+
+def canonical(tree: T) -> T:
+    """The same object with every leaf an array: float leaves of one dtype, whole-number leaves int32.
+
+    A mix of Python numbers and arrays in one field would compile one program for each mixture.
+    """
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        new = {}
+        for f in dataclasses.fields(tree):
+            value = getattr(tree, f.name)
+            if f.metadata.get("static"):
+                new[f.name] = value
+            elif f.metadata.get("whole"):
+                new[f.name] = jnp.asarray(np.asarray(value).astype(np.int32) if is_concrete(value) else value)
+            else:
+                new[f.name] = canonical(value)
+        return dataclasses.replace(tree, **new)
+    return jax.tree.map(as_float, tree)
+
+
+def as_float(value: Any) -> jax.Array:
+    array = jnp.asarray(value)
+    return array if array.dtype in (jnp.float32, jnp.float64) and array.dtype == float_dtype() else array.astype(float_dtype())
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether ``value`` has numbers in it that can be looked at (it is not a tracer)."""
+    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def is_numeric(value: Any) -> bool:
+    try:
+        return np.asarray(value).dtype.kind in "biuf"
+    except (TypeError, ValueError):
+        return False
+
+
+def show(value: Any) -> str:
+    """``value`` as a user would have typed it, short enough for one sentence."""
+    if isinstance(value, np.ndarray | jax.Array) and getattr(value, "ndim", 1) == 0:
+        value = value.item()
+    elif isinstance(value, np.ndarray | jax.Array):
+        value = np.asarray(value).tolist()
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def named(owner: Any, field: str) -> str:
+    """``Bernoulli(means=[0.3, 2.0])``: an object and the one field an error is about."""
+    return f"{type(owner).__name__}({field}={show(getattr(owner, field))})"

@@ -1,0 +1,65 @@
+"""Randomness as a function, not a state: every word is ``threefry(key of its purpose; round, run)``.
+
+A run is therefore the same whatever the batch, chunk, device or resume point, learners share losses and delays run by
+run (paired comparisons), and any round can be replayed. The words are those of ``jax.random.fold_in`` (a test says so);
+they are computed here because JAX's own rule is a rolled loop on CPU, which cannot be fused into the round.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# One stream per purpose. A new purpose gets a new number; the old ones never change, or every run would.
+PLAY, DELAY, LEARNER, LOSS = range(4)
+
+
+class Words(NamedTuple):
+    """Two uniform 32-bit words (uint32, any shape); also the data of a JAX key."""
+
+    first: jax.Array
+    second: jax.Array
+
+    def key(self) -> jax.Array:
+        """The words as typed JAX keys, for laws that need more than one number."""
+        return jax.random.wrap_key_data(jnp.stack(self, -1), impl="threefry2x32")
+
+
+def stream(key: jax.Array, purpose: int) -> Words:
+    """The root of one named stream of ``key``."""
+    data = jax.random.key_data(jax.random.fold_in(key, purpose))
+    return Words(data[0], data[1])
+
+
+def fold(words: Words, number: jax.Array) -> Words:
+    """``jax.random.fold_in(key, number)``, on words."""
+    return threefry(words, Words(jnp.zeros_like(number, jnp.uint32), jnp.asarray(number).astype(jnp.uint32)))
+
+
+def threefry(key: Words, count: Words) -> Words:
+    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011)."""
+    schedule = (key.first, key.second, key.first ^ key.second ^ np.uint32(0x1BD11BDA))
+    x, y = count.first + schedule[0], count.second + schedule[1]
+    for group in range(5):
+        for turn in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+            x = x + y
+            y = x ^ ((y << np.uint32(turn)) | (y >> np.uint32(32 - turn)))
+        x, y = x + schedule[(group + 1) % 3], y + schedule[(group + 2) % 3] + np.uint32(group + 1)
+    return Words(x, y)
+
+
+def grain(dtype: np.dtype) -> jax.Array:
+    """How many different uniform numbers there are: 2²⁴ in float32, 2³² in float64."""
+    return jnp.asarray(2.0**32 if dtype == jnp.float64 else 2.0**24, dtype)
+
+
+def uniform(word: jax.Array, grain: jax.Array) -> jax.Array:
+    """A uniform number in [0, 1): the upper bits of a word over :func:`grain`.
+
+    The grain is an argument because XLA does not repeat a true division: with a constant in its place, each fusion that
+    uses the number would compute the word anew.
+    """
+    if grain.dtype == jnp.float64:
+        return word.astype(grain.dtype) / grain
+    return (word >> np.uint32(8)).astype(jnp.int32).astype(grain.dtype) / grain

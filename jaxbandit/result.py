@@ -1,0 +1,210 @@
+"""What a simulation returns: arrays on the host, with the means to save, go on, label and draw them."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.projection import Warm
+from jaxbandit.rollout import State
+
+FORMAT = 1
+
+
+def fingerprint(learner, losses, delays, key) -> dict[str, str]:
+    """A short mark of each of the things a run is a function of."""
+
+    def mark(tree):
+        leaves, structure = jax.tree.flatten(tree)
+        digest = hashlib.sha256(str(structure).encode())
+        for leaf in leaves:
+            array = np.asarray(leaf)
+            digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+        return digest.hexdigest()[:16]
+
+    return {"learner": mark(learner), "losses": mark(losses), "delays": mark(delays), "key": mark(jax.random.key_data(key))}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean over runs with its 95 % interval, for each recorded round."""
+
+    rounds: np.ndarray  # [C]
+    mean: np.ndarray  # [C]
+    error: np.ndarray  # [C] standard error of the mean
+    low: np.ndarray  # [C]
+    high: np.ndarray  # [C]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of :func:`jaxbandit.simulate`: NumPy arrays, C recorded rounds, runs on the last axis.
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4,
+    ...                      key=jax.random.key(0))
+    >>> float(result.estimate().mean[-1]), result.total_delay
+    (25.0, array([294, 294, 294, 294]))
+    """
+
+    rounds: np.ndarray  # [C] int64, the recorded rounds, the last one is the horizon
+    regret: np.ndarray  # [C, runs] pseudo-regret: x_t in place of the sampled arm, best arm in hindsight
+    outstanding_max: np.ndarray  # [runs] int32, σ_max
+    total_delay: np.ndarray  # [runs] int64, Σ_s min(d_s, T - s), exact
+    lost: np.ndarray  # [runs] int32, plays whose feedback never arrives
+    residual: float  # the worst |Σx - 1| the projection left, before scaling; 0 for learners without one
+    state: list[np.ndarray]  # leaves of the final state, runs last where a leaf has them
+    first_run: int
+    identity: dict[str, str]
+    per_run: list[bool]  # which leaves of the state have the runs as last axis
+    probabilities: np.ndarray | None = None  # [C, K, runs], if asked for
+
+    @property
+    def run_ids(self) -> np.ndarray:
+        """``[runs]`` the id of each run."""
+        return np.arange(self.first_run, self.first_run + self.regret.shape[1])
+
+    @classmethod
+    def assemble(cls, recorded, finished, *, game, runs, first_run, calls, block, identity) -> "Result":
+        """Join what the calls of every block brought back; what belongs to padding is dropped."""
+        parts = [finished[i : i + calls] for i in range(0, len(finished), calls)]
+
+        def join(index):
+            return np.concatenate([np.concatenate([call[index] for call in part]) for part in parts], -1)[..., :runs]
+
+        states: list[State] = [part[-1][2] for part in parts]
+        leaves, structure = zip(*(jax.tree.flatten(state) for state in states), strict=True)
+        per_run = _has_runs(game)
+        joined = [
+            np.concatenate([block_leaves[i] for block_leaves in leaves], -1)[..., :runs] if has else leaves[0][i]
+            for i, has in enumerate(per_run)
+        ]
+        state: State = jax.tree.unflatten(structure[0], joined)
+        warm = [leaf for leaf in jax.tree.leaves(state, is_leaf=lambda leaf: isinstance(leaf, Warm)) if isinstance(leaf, Warm)]
+
+        def for_each_run(value):
+            return np.broadcast_to(value, (runs,)).copy()
+
+        return cls(
+            rounds=np.asarray(recorded, np.int64),
+            regret=join(0),
+            outstanding_max=for_each_run(state.pending.outstanding_max),
+            total_delay=for_each_run(state.pending.total_outstanding.exact()),
+            lost=for_each_run(state.pending.lost),
+            residual=max((float(np.max(leaf.residual)) for leaf in warm), default=0.0),
+            state=joined,
+            first_run=first_run,
+            identity=identity,
+            per_run=per_run,
+            probabilities=None if finished[0][1] is None else join(1),
+        )
+
+    def block_state(self, like: State, start: int, block: int) -> State:
+        """The state of the runs ``start … start + block - 1``, in the structure of ``like``; padding repeats a run."""
+        columns = np.minimum(np.arange(start, start + block), self.regret.shape[1] - 1)
+        leaves, structure = jax.tree.flatten(like)
+        mine = [leaf[..., columns] if has else leaf for leaf, has in zip(self.state, self.per_run, strict=True)]
+        if [(leaf.shape, leaf.dtype) for leaf in mine] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
+            raise ValueError("resume: the saved state has other shapes or precision than this simulation (is jax_enable_x64 set differently?)")
+        return jax.tree.unflatten(structure, mine)
+
+    def estimate(self) -> Estimate:
+        """Mean regret and its 95 % interval at each recorded round (Student's t over runs)."""
+        runs = self.regret.shape[1]
+        regret = self.regret.astype(np.float64)
+        mean = regret.mean(1)
+        error = regret.std(1, ddof=1) / np.sqrt(runs) if runs > 1 else np.full_like(mean, np.nan)
+        half = _student(runs - 1) * error
+        return Estimate(self.rounds, mean, error, mean - half, mean + half)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one ``.npz`` file, whole or not at all; :meth:`load` reads it back (no pickle)."""
+        path = Path(path)
+        arrays = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        arrays |= {f"state_{i}": leaf for i, leaf in enumerate(self.state)}
+        about = {
+            "format": FORMAT,
+            "residual": self.residual,
+            "first_run": self.first_run,
+            "identity": self.identity,
+            "per_run": self.per_run,
+            "versions": {"jax": jax.__version__, "numpy": np.__version__},
+        }
+        arrays["about"] = np.array(json.dumps(about))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
+            try:
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        os.replace(file.name, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Result":
+        """Read a file written by :meth:`save`."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                arrays = {name: file[name] for name in file.files if name != "about"}
+        except (KeyError, ValueError, EOFError, OSError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"Result.load({str(path)!r}): this is not a file written by Result.save") from error
+        if about.get("format") != FORMAT:
+            raise ValueError(f"Result.load({str(path)!r}): format {about.get('format')} is not known here; this version reads format {FORMAT}")
+        state = [arrays.pop(f"state_{i}") for i in range(len(about["per_run"]))]
+        kept = {name: about[name] for name in ("residual", "first_run", "identity", "per_run")}
+        return cls(**arrays, **kept, state=state)
+
+    def to_xarray(self):
+        """A labelled ``xarray.Dataset`` with dimensions ``round``, ``run`` (and ``arm``). Needs the extra ``jaxbandit[data]``."""
+        try:
+            import xarray
+        except ImportError as error:
+            raise ImportError("to_xarray needs xarray: pip install 'jaxbandit[data]'") from error
+        variables: dict[str, Any] = {"regret": (("round", "run"), self.regret)}
+        for name in ("outstanding_max", "total_delay", "lost"):
+            variables[name] = ("run", getattr(self, name))
+        if self.probabilities is not None:
+            variables["probability"] = (("round", "arm", "run"), self.probabilities)
+        data = xarray.Dataset(variables, {"round": self.rounds, "run": self.run_ids}, {"residual": self.residual})
+        data.regret.attrs["long_name"] = "pseudo-regret"
+        return data
+
+    def plot(self, **options):
+        """Regret with its 95 % interval as a ``matplotlib.figure.Figure``; options as in :func:`jaxbandit.plots.regret`."""
+        from jaxbandit import plots
+
+        return plots.regret({"regret": self}, **options)
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t (Hill's expansion of it around the normal's; 1e-3 from 3 degrees on)."""
+    if freedom < 1:
+        return float("nan")
+    if freedom == 1:
+        return 12.706
+    if freedom == 2:
+        return 4.303
+    z = 1.959963984540054
+    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    return sum(term / freedom**power for power, term in enumerate(terms))
+
+
+def _has_runs(game) -> list[bool]:
+    """Which leaves of the state have the runs as last axis: those whose shape changes with their number."""
+
+    def shapes(count):
+        other = dataclasses.replace(game, runs=jax.ShapeDtypeStruct((count,), np.uint32))
+        return [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(type(game).start, other))]
+
+    return [one != two for one, two in zip(shapes(3), shapes(5), strict=True)]

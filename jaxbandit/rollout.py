@@ -1,0 +1,227 @@
+"""One block of runs: the round, the loop over rounds, and what is recorded.
+
+This is the pure core. It knows nothing of devices, blocks or files.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit import arms, randomness
+from jaxbandit.learners.base import Round
+from jaxbandit.pending import Count, Pending, Play
+from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
+from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
+
+
+@pytree_dataclass
+class Sum:
+    """A float sum with its rounding error carried along, so that float32 adds up 10⁷ small terms honestly."""
+
+    value: jax.Array
+    error: jax.Array
+
+    @classmethod
+    def zero(cls, shape: tuple[int, ...]) -> "Sum":
+        return cls(jnp.zeros(shape, float_dtype()), jnp.zeros(shape, float_dtype()))
+
+    def add(self, term: jax.Array) -> "Sum":
+        value = self.value + term
+        back = value - self.value
+        return Sum(value, self.error + ((self.value - (value - back)) + (term - back)))
+
+
+@pytree_dataclass
+class State:
+    """Everything a block of runs carries from one round to the next."""
+
+    learner: Any
+    pending: Pending
+    suffered: Sum  # [...] Σ_t <x_t, m_t - min m_t>
+    excess: Sum | None  # [K] Σ_t (m_t - min m_t), for losses whose means move; None: the best arm is always the same
+
+
+@pytree_dataclass
+class Rollout:
+    """What :func:`rollout` returns; ``...`` is the shape of the runs."""
+
+    rounds: jax.Array  # [C] the recorded rounds
+    regret: jax.Array  # [C, ...] pseudo-regret up to them
+    probabilities: jax.Array | None  # [C, K, ...] x_t at them, if asked for
+    state: State
+
+    @property
+    def outstanding_max(self) -> jax.Array:
+        """The largest number of outstanding plays met; ``[]`` if delays are shared."""
+        return self.state.pending.outstanding_max
+
+    @property
+    def total_delay(self) -> Count:
+        """Σ min(d_s, T - s), exact, as two words; ``[]`` if delays are shared."""
+        return self.state.pending.total_outstanding
+
+    @property
+    def lost(self) -> jax.Array:
+        """How many plays' feedback never arrives; ``[]`` if delays are shared."""
+        return self.state.pending.lost
+
+
+@pytree_dataclass
+class Game:
+    """Who plays whom, with which randomness: all that the rounds read and never change."""
+
+    learner: Any
+    losses: Any
+    delays: Any
+    streams: tuple[randomness.Words, ...]
+    runs: jax.Array  # [...] uint32 run ids
+    grain: jax.Array  # [] float, see randomness.uniform
+
+    @classmethod
+    def set_up(cls, learner, losses, delays, key, runs) -> "Game":
+        streams = tuple(randomness.stream(key, purpose) for purpose in range(4))
+        return cls(learner, losses, delays.prepare() if hasattr(delays, "prepare") else delays, streams, runs, randomness.grain(float_dtype()))
+
+    def start(self) -> State:
+        num_arms, shape = self.losses.num_arms, self.runs.shape
+        learner = self.learner.init(num_arms, shape)
+        zero = jnp.zeros(shape, float_dtype())
+
+        def memo(state):
+            scalar = jnp.zeros((), jnp.int32)
+            return self.learner.act(state, Round(scalar + 1, scalar, jnp.zeros((), float_dtype()), lambda: self._words(randomness.LEARNER, scalar)))[1]
+
+        play = Play(jax.ShapeDtypeStruct(shape, jnp.int32), zero, zero, jax.eval_shape(memo, learner))
+        excess = None if getattr(self.losses, "stationary", False) else Sum.zero((num_arms,))
+        return State(learner, Pending.start(self.delays, play, shape), Sum.zero(shape), excess)
+
+    def _words(self, purpose: int, t) -> randomness.Words:
+        return randomness.fold(randomness.fold(self.streams[purpose], t), self.runs)
+
+    def step(self, state: State, t: jax.Array, differentiable: bool = False) -> tuple[State, jax.Array]:
+        """Round t: act, draw an arm, suffer, and receive what arrives at its end. Returns the state and x_t."""
+        dtype = float_dtype()
+        pending = state.pending.begin()
+        round = Round(
+            t,
+            pending.outstanding,
+            pending.total_outstanding.as_float(dtype),
+            lambda: self._words(randomness.LEARNER, t),
+        )
+        probabilities, memo, learner = self.learner.act(state.learner, round)
+
+        which_arm, which_loss = self._words(randomness.PLAY, t)
+        arm = lax.stop_gradient(arms.draw(probabilities, randomness.uniform(which_arm, self.grain)))
+        if getattr(self.losses, "needs_key", False):
+            noise = self._words(randomness.LOSS, t).key()
+        else:
+            noise = randomness.uniform(which_loss, self.grain)
+        loss = jnp.broadcast_to(self.losses.sample(t, arm, noise), arm.shape).astype(dtype)
+        delay = self.delays.draw(t, arm, loss, self._delay_noise(t))
+
+        play = Play(arm, loss, arms.pick(probabilities, arm), memo)
+        pending = pending.add(t, play, delay)
+        age = getattr(self.delays, "age", None)
+        pending, learner = pending.deliver(t, age, self.learner.observe, learner, differentiable)
+
+        means = self.losses.expected(t)
+        above = means - means.min()
+        (suffered,) = arms.sums(probabilities * above.reshape(above.shape[0], *[1] * arm.ndim))
+        excess = None if state.excess is None else state.excess.add(above)
+        return State(learner, pending, state.suffered.add(suffered), excess), probabilities
+
+    def _delay_noise(self, t):
+        # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
+        key = randomness.fold(self.streams[randomness.DELAY], t)
+        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs)
+        return randomness.uniform(words.first, self.grain)
+
+    def regret(self, state: State) -> jax.Array:
+        """Pseudo-regret so far against the best arm in hindsight, ``[...]``."""
+        if state.excess is None:
+            return state.suffered.value + state.suffered.error
+        best = jnp.argmin(state.excess.value + state.excess.error)
+        return (state.suffered.value - state.excess.value[best]) + (state.suffered.error - state.excess.error[best])
+
+    def advance(self, state: State, done: jax.Array, record: jax.Array, probabilities: bool) -> tuple[State, jax.Array, Any]:
+        """Play from round ``done + 1`` to the last of ``record`` (traced, ascending); memory flat in rounds.
+
+        Returns the state, the regret ``[C, ...]`` and the probabilities ``[C, K, ...]`` at the recorded rounds.
+        """
+        count, num_arms, shape = record.shape[0], self.losses.num_arms, self.runs.shape
+        regrets = jnp.zeros((count, *shape), float_dtype())
+        plays = jnp.zeros((count, num_arms, *shape), float_dtype()) if probabilities else None
+        x = jnp.zeros((num_arms, *shape), float_dtype()) if probabilities else None
+
+        def one_round(t, carry):
+            state, x = self.step(carry[0], t)
+            return state, x if probabilities else None
+
+        def one_record(index, carry):
+            state, x, done, regrets, plays = carry
+            state, x = lax.fori_loop(done + 1, record[index] + 1, one_round, (state, x))
+            regrets = lax.dynamic_update_index_in_dim(regrets, self.regret(state), index, 0)
+            plays = lax.dynamic_update_index_in_dim(plays, x, index, 0) if probabilities else None
+            return state, x, record[index], regrets, plays
+
+        carry = (state, x, jnp.asarray(done, jnp.int32), regrets, plays)
+        state, _, _, regrets, plays = lax.fori_loop(0, count, one_record, carry)
+        return state, regrets, plays
+
+    def scan(self, state: State, rounds: int, record: np.ndarray, probabilities: bool) -> tuple[State, jax.Array, Any]:
+        """The same from round 1 for a static number of rounds: a ``lax.scan``, which reverse mode can walk back."""
+
+        def one_round(state, t):
+            state, x = self.step(state, t, differentiable=True)
+            return state, (self.regret(state), x if probabilities else None)
+
+        state, (regrets, plays) = lax.scan(one_round, state, jnp.arange(1, rounds + 1, dtype=jnp.int32))
+        return state, regrets[record - 1], plays[record - 1] if probabilities else None
+
+
+def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
+    """At most ``count`` rounds from ``after + 1`` to ``rounds``, evenly spaced on a log scale; the last is ``rounds``."""
+    spaced = np.round(np.geomspace(after + 1, rounds, count)).astype(np.int64)
+    return np.unique(np.append(spaced, rounds))[-count:] if count > 1 else np.array([rounds])
+
+
+def rollout(learner, losses, delays, *, rounds, key, runs=None, first_run=0, record=50, probabilities=False) -> Rollout:
+    """Play ``rounds`` rounds as a pure function: safe under jit, vmap, jvp and grad.
+
+    The same randomness as :func:`simulate`: run i of either meets the same words. Where ``simulate`` is the fast driver,
+    this is what notebooks transform.
+
+    Args:
+      learner, losses, delays: as in :func:`simulate`; their leaves may be traced (then give ``bound=`` to the delays).
+      rounds: a Python int for a ``lax.scan`` (reverse mode works, memory grows with rounds), or a traced number for a
+        loop whose memory is flat (forward mode only; ``record`` must then be the rounds themselves).
+      key: a typed key, ``jax.random.key(seed)``.
+      runs: None for a single run of shape ``()``, or how many, on the last axis.
+      first_run: id of the first run, a number (may be traced).
+      record: how many log-spaced rounds to record, or the rounds themselves, ascending; the last is the horizon.
+      probabilities: also record x_t.
+
+    >>> import jax, jaxbandit as jb
+    >>> def regret(key):
+    ...     return jb.rollout(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=50, key=key).regret[-1]
+    >>> jax.vmap(regret)(jax.random.split(jax.random.key(0), 3)).shape
+    (3,)
+    """
+    check_key(key)
+    check_runs(1 if runs is None else runs, first_run)
+    check_game(learner, losses, delays, rounds)
+    learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
+    run_ids = jnp.asarray(first_run).astype(jnp.uint32) + (jnp.uint32(0) if runs is None else jnp.arange(runs, dtype=jnp.uint32))
+    game = Game.set_up(learner, losses, delays, key, run_ids)
+    state = game.start()
+    if isinstance(rounds, int | np.integer):
+        check_rounds(rounds)
+        record = check_record(record, 0, rounds) if not isinstance(record, int) else log_spaced(rounds, record)
+        state, regrets, plays = game.scan(state, int(rounds), record, probabilities)
+    else:
+        record = jnp.asarray(record, jnp.int32)
+        state, regrets, plays = game.advance(state, jnp.int32(0), record, probabilities)
+    return Rollout(jnp.asarray(record, jnp.int32), regrets, plays, state)

@@ -1,0 +1,210 @@
+"""The host driver: runs in blocks of one size, blocks on devices, stop and go on later.
+
+One compiled block is the only unit of work. XLA rounds differently for different shapes, so the same bits need the same
+shape: runs are padded to blocks of :data:`BLOCK`, whatever the number of runs, devices or machines.
+"""
+
+import functools
+import os
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.pytrees import canonical, show
+from jaxbandit.result import Result, fingerprint
+from jaxbandit.rollout import Game, State, log_spaced
+from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
+
+BLOCK = 256  # runs; within 10 % of the best size on CPU at K = 10 (`jaxbandit bench` shows the others)
+SEGMENT = 1 << 17  # rounds in one call of the compiled block, so that long work can be watched and interrupted
+
+
+@jax.jit
+def _start(game: Game) -> State:
+    return game.start()
+
+
+@functools.partial(jax.jit, static_argnames="probabilities", donate_argnames="state")
+def _advance(game: Game, state: State, done, record, probabilities: bool):
+    return game.advance(state, done, record, probabilities)
+
+
+def use_all_cores() -> int:
+    """Make one JAX device of each CPU core, so that blocks of runs share the work; returns how many.
+
+    Must come before JAX starts (before the first array is made). Does nothing where JAX runs on GPU or TPU.
+
+    >>> import jaxbandit as jb
+    >>> jb.use_all_cores()  # doctest: +SKIP
+    2
+    """
+    cores = _cores()
+    try:
+        jax.config.update("jax_num_cpu_devices", cores)
+    except RuntimeError as error:
+        raise RuntimeError("use_all_cores(): JAX has already started; call it first, before any array is made") from error
+    return cores
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _warn_about_idle_cores() -> None:
+    if jax.default_backend() == "cpu" and jax.local_device_count() < _cores():
+        warnings.warn(
+            f"{_cores() - jax.local_device_count()} of {_cores()} cores lie idle: call jb.use_all_cores() before anything else uses JAX",
+            stacklevel=3,
+        )
+
+
+def simulate(
+    learner,
+    losses,
+    delays,
+    *,
+    rounds: int,
+    runs: int,
+    key: jax.Array,
+    record: Any = 50,
+    first_run: int = 0,
+    resume: Result | None = None,
+    probabilities: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
+
+    Run i is a pure function of learner, losses, delays, key and i: the same bits for any number of runs, blocks or
+    devices, and whether it is played in one go or stopped and resumed. Different learners with the same key meet the
+    same losses and delays, run by run, so differences between them are paired.
+
+    Args:
+      learner: such as :class:`jaxbandit.BestOfBothWorlds`; any object with ``init``, ``act`` and ``observe``.
+      losses: a law of :mod:`jaxbandit.losses`.
+      delays: a law of :mod:`jaxbandit.delays`.
+      rounds: the horizon T (with ``resume``: the new total).
+      runs: how many runs, with ids ``first_run … first_run + runs - 1``.
+      key: a typed key, ``jax.random.key(seed)``.
+      record: how many rounds to record, log-spaced, or the rounds themselves; the horizon is always the last.
+      first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
+      resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
+        key and runs; the new Result holds the new records.
+      probabilities: also keep x_t at the recorded rounds.
+      progress: show a progress bar.
+
+    Returns:
+      A :class:`Result`.
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=10), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(10),
+    ...                      rounds=200, runs=16, key=jax.random.key(0))
+    >>> result.regret.shape[1], int(result.rounds[-1])
+    (16, 200)
+    """
+    check_key(key)
+    check_rounds(rounds)
+    check_runs(runs, first_run)
+    check_game(learner, losses, delays, rounds)
+    learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
+    identity = fingerprint(learner, losses, delays, key)
+    done = 0
+    if resume is not None:
+        done = _check_resume(resume, identity, rounds, runs, first_run)
+    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+        if record < 1:
+            raise ValueError(f"record={show(record)}: record at least 1 round, or give a list of rounds")
+        recorded, width = log_spaced(rounds, int(record), done), int(record)
+    else:
+        recorded = check_record(record, done, rounds)
+        width = len(recorded)
+    _warn_about_idle_cores()
+
+    game = Game.set_up(learner, losses, delays, key, jnp.zeros(BLOCK, jnp.uint32))
+    calls = list(_calls(recorded, width, done))
+    blocks = range(0, runs, BLOCK)
+    devices = jax.local_devices()
+    waiting: deque = deque()
+    finished: list = []
+
+    with _bar(progress, len(blocks) * len(calls), runs, rounds - done) as bar:
+        for index, start in enumerate(blocks):
+            here = functools.partial(jax.device_put, device=devices[index % len(devices)])
+            ids = np.arange(first_run + start, first_run + start + BLOCK, dtype=np.int64).astype(np.uint32)
+            mine = here(Game(game.learner, game.losses, game.delays, game.streams, jnp.asarray(ids), game.grain))
+            state = _start(mine) if resume is None else here(resume.block_state(jax.eval_shape(_start, mine), start, BLOCK))
+            for call in calls:
+                state, regrets, plays = _advance(mine, state, here(call.done), here(call.record), probabilities)
+                waiting.append((call, regrets, plays, state if call is calls[-1] else None))
+            while len(waiting) > 2 * len(devices) * len(calls):
+                finished.append(_collect(waiting.popleft(), bar))
+        while waiting:
+            finished.append(_collect(waiting.popleft(), bar))
+
+    return Result.assemble(
+        recorded, finished, game=game, runs=runs, first_run=first_run, calls=len(calls), block=BLOCK, identity=identity
+    )
+
+
+class _Call:
+    """One stretch of rounds: where it starts, and which of its rounds are recorded."""
+
+    def __init__(self, done: int, record: np.ndarray, kept: int):
+        self.done, self.record, self.kept = np.int32(done), record.astype(np.int32), kept
+
+
+def _calls(recorded: np.ndarray, width: int, done: int) -> Iterator[_Call]:
+    """Cut the rounds into segments; each call's records are filled up to one width by repeating its last round."""
+    rounds = int(recorded[-1])
+    while done < rounds:
+        end = min(done + SEGMENT, rounds)
+        inside = recorded[(recorded > done) & (recorded <= end)]
+        yield _Call(done, np.append(inside, np.full(width + 1 - len(inside), end)), len(inside))
+        done = end
+
+
+def _collect(item, bar):
+    """Bring one call's results to the host."""
+    call, regrets, plays, state = item
+    regrets = np.asarray(regrets)[: call.kept]
+    plays = None if plays is None else np.asarray(plays)[: call.kept]
+    bar.update(1)
+    return regrets, plays, None if state is None else jax.tree.map(np.asarray, state)
+
+
+class _NoBar:
+    def update(self, _): ...
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_): ...
+
+
+def _bar(progress: bool, total: int, runs: int, rounds: int):
+    if not progress:
+        return _NoBar()
+    from tqdm import tqdm
+
+    return tqdm(total=total, desc=f"{runs} runs x {rounds} rounds", leave=False, bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}<{remaining}")
+
+
+def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int, first_run: int) -> int:
+    if not isinstance(resume, Result):
+        raise TypeError(f"resume={show(resume)}: go on from a Result, as simulate returned it or Result.load read it")
+    for part, mark in identity.items():
+        if resume.identity.get(part) != mark:
+            raise ValueError(f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays and key")
+    if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
+        raise ValueError(
+            f"runs={runs}, first_run={first_run}: the Result to go on from has runs={resume.regret.shape[1]}, "
+            f"first_run={resume.first_run}; use the same"
+        )
+    done = int(resume.rounds[-1])
+    if rounds <= done:
+        raise ValueError(f"rounds={rounds}: with resume, rounds is the new total and must be above the {done} already played")
+    return done
