@@ -5,7 +5,8 @@ pending plays; the next power of two by default, so that few shapes are compiled
 ``draw(t, arm, loss, noise) -> int32``, where ``noise`` is one uniform number in [0, 1) for each play. :data:`NEVER` is a
 delay: the feedback is lost, and the play stays outstanding for ever.
 
-With ``shared=True`` all runs meet one sequence, an oblivious adversary's choice; otherwise each run draws its own.
+With ``shared=True`` all runs meet one sequence, an oblivious adversary's choice; otherwise each run draws its own. A class
+that says ``oblivious`` promises that ``draw`` looks at neither arm nor loss, so that any delay can be drawn again.
 """
 
 from typing import ClassVar, Protocol, runtime_checkable
@@ -93,6 +94,7 @@ class Fixed:
     delay: ArrayLike = whole()
     bound: int = static(None)
     shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, self.delay)
@@ -125,6 +127,7 @@ class UniformRandom:
     high: ArrayLike = whole()
     bound: int = static(None)
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, self.high)
@@ -157,6 +160,7 @@ class Geometric:
     mean: ArrayLike
     bound: int = static()
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
         _check_number(self, "mean", 0, np.inf, "the mean delay is a number of rounds, 0 or more")
@@ -184,6 +188,7 @@ class Poisson:
     mean: ArrayLike
     bound: int = static()
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
         _check_number(self, "mean", 0, np.inf, "the mean delay is a number of rounds, 0 or more")
@@ -211,6 +216,7 @@ class _Tabulated:
     cumulative: jax.Array  # [bound + 1] P(d <= n)
     bound: int = static()
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def draw(self, t, arm, loss, noise):
         index = jnp.searchsorted(self.cumulative, jnp.asarray(noise, self.cumulative.dtype), side="right").astype(jnp.int32)
@@ -229,6 +235,7 @@ class Pareto:
     alpha: ArrayLike
     bound: int = static()
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
         _check_number(self, "alpha", 0, np.inf, "the tail index alpha is a number above 0", open_low=True)
@@ -256,6 +263,7 @@ class PacketLoss:
     delay: ArrayLike = whole(0)
     bound: int = static(None)
     shared: bool = static(False)
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, self.delay)
@@ -288,6 +296,7 @@ class Bursts:
     every: ArrayLike = whole()
     bound: int = static(None)
     shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, np.asarray(self.every) - 1 if is_concrete(self.every) and is_numeric(self.every) else self.every)
@@ -321,6 +330,7 @@ class Outlier:
     count: int = static(1)
     bound: int = static(None)
     shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, self.delay)
@@ -359,6 +369,7 @@ class Trace:
     bound: int = static(None)
     long_waits: int = static(None)
     shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _arrays(self, "delays")
@@ -402,8 +413,7 @@ class ArmDependent:
     """
 
     laws: tuple[Delays, ...]
-    shared: ClassVar[bool] = False
-    depends_on_arm: ClassVar[bool] = True
+    shared: bool = static(False)
 
     def __post_init__(self):
         if isinstance(self.laws, list):
@@ -416,6 +426,8 @@ class ArmDependent:
     def check(self, num_arms: int | None = None) -> None:
         if not isinstance(self.laws, tuple) or not self.laws or not all(isinstance(law, Delays) for law in self.laws):
             raise ValueError(f"delays.{named(self, 'laws')}: laws must be a list of delay laws, one for each arm")
+        if self.shared:
+            raise ValueError("delays.ArmDependent(shared=True): these delays depend on the arm, and runs play different arms; leave shared out")
         for law in self.laws:
             law.check()  # type: ignore[attr-defined]
             if getattr(law, "long_waits", 0):

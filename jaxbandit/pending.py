@@ -98,15 +98,15 @@ class Pending:
     plays: Play  # [W, ...]
     lists: Lists | None
     side: Side | None
+    due: jax.Array | None  # [W, ...] int32, the round of arrival of each play, where a learner must be told
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s
     lost: jax.Array  # int32, plays whose feedback never arrives
 
     @classmethod
-    def start(cls, delays, play: Play, runs_shape: tuple[int, ...]) -> "Pending":
-        """Nothing waits. ``play`` has the shapes and dtypes of what will."""
-        lead = () if delays.shared else runs_shape
+    def start(cls, delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
+        """Nothing waits. ``play`` has the shapes and dtypes of what will, ``lead`` is the shape of the counts."""
 
         def rows(count):
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
@@ -119,7 +119,8 @@ class Pending:
         long = jnp.zeros(extra + 1, jnp.int32)
         zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
         side = Side(rows(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
-        return cls(plays, lists, side, zero, zero, Count(none, none), zero)
+        due = jnp.zeros((size, *lead), jnp.int32) if keep_due else None
+        return cls(plays, lists, side, due, zero, zero, Count(none, none), zero)
 
     def begin(self) -> "Pending":
         """Count the plays outstanding at the start of a round."""
@@ -146,8 +147,17 @@ class Pending:
             changes["lists"] = self.lists.append(t, t + jnp.where(never | long, 0, delay), ~(never | long))
             if self.side is not None:
                 changes["side"] = _set_aside(self.side, t, play, delay, long)
+        if self.due is not None:
+            changes["due"] = _write(self.due, jnp.where(never, NEVER, t + delay), slot)
         changes["plays"] = jax.tree.map(lambda ring, row: _write(ring, row, slot), self.plays, play)
         return self.replace(**changes)
+
+    def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
+        """Whether the play of round s arrives at the end of round t or later; what has left the ring has arrived."""
+        assert self.due is not None
+        size = self.due.shape[0]
+        s = jnp.broadcast_to(s, self.due.shape[1:])
+        return (s >= t - size) & (_read(self.due, row(s, size)) >= t)
 
     def deliver(self, t: jax.Array, age, observe: Callable, state: Any, differentiable: bool) -> tuple["Pending", Any]:
         """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""

@@ -71,15 +71,13 @@ class Result:
         return np.arange(self.first_run, self.first_run + self.regret.shape[1])
 
     @classmethod
-    def assemble(cls, recorded, finished, *, game, runs, first_run, calls, block, identity) -> "Result":
-        """Join what the calls of every block brought back; what belongs to padding is dropped."""
-        parts = [finished[i : i + calls] for i in range(0, len(finished), calls)]
+    def assemble(cls, recorded, blocks, *, game, runs, first_run, identity) -> "Result":
+        """Join what the blocks of runs brought back; what belongs to padding is dropped."""
 
         def join(index):
-            return np.concatenate([np.concatenate([call[index] for call in part]) for part in parts], -1)[..., :runs]
+            return np.concatenate([np.concatenate([part[index] for part in parts]) for parts, _ in blocks], -1)[..., :runs]
 
-        states: list[State] = [part[-1][2] for part in parts]
-        leaves, structure = zip(*(jax.tree.flatten(state) for state in states), strict=True)
+        leaves, structure = zip(*(jax.tree.flatten(state) for _, state in blocks), strict=True)
         per_run = _has_runs(game)
         joined = [
             np.concatenate([block_leaves[i] for block_leaves in leaves], -1)[..., :runs] if has else leaves[0][i]
@@ -102,7 +100,7 @@ class Result:
             first_run=first_run,
             identity=identity,
             per_run=per_run,
-            probabilities=None if finished[0][1] is None else join(1),
+            probabilities=None if blocks[0][0][0][1] is None else join(1),
         )
 
     def block_state(self, like: State, start: int, block: int) -> State:

@@ -90,13 +90,30 @@ class Game:
         learner = self.learner.init(num_arms, shape)
         zero = jnp.zeros(shape, float_dtype())
 
+        lead = () if getattr(self.delays, "shared", False) else shape
+
         def memo(state):
-            scalar = jnp.zeros((), jnp.int32)
-            return self.learner.act(state, Round(scalar + 1, scalar, jnp.zeros((), float_dtype()), lambda: self._words(randomness.LEARNER, scalar)))[1]
+            t = jnp.ones((), jnp.int32)
+            return self.learner.act(state, self._round(t, None, jnp.zeros(lead, jnp.int32), jnp.zeros(lead, float_dtype())))[1]
 
         play = Play(jax.ShapeDtypeStruct(shape, jnp.int32), zero, zero, jax.eval_shape(memo, learner))
         excess = None if getattr(self.losses, "stationary", False) else Sum.zero((num_arms,))
-        return State(learner, Pending.start(self.delays, play, shape), Sum.zero(shape), excess)
+        return State(learner, Pending.start(self.delays, play, lead, self._keeps_due()), Sum.zero(shape), excess)
+
+    def _keeps_due(self) -> bool:
+        """Whether arrival rounds must be kept: a learner asks for them and they cannot be drawn again from the key."""
+        return getattr(self.learner, "watches_plays", False) and not getattr(self.delays, "oblivious", False)
+
+    def _round(self, t, pending: Pending | None, outstanding, total_outstanding) -> Round:
+        def is_outstanding(s):
+            if pending is not None and pending.due is not None:
+                late = pending.is_due_from(s, t)
+            else:
+                delay = self.delays.draw(s, jnp.zeros_like(s), jnp.zeros(jnp.shape(s), float_dtype()), self._delay_noise(s))
+                late = delay >= t - s  # NEVER is later than any round
+            return (s >= 1) & (s < t) & late
+
+        return Round(t, outstanding, total_outstanding, lambda: self._words(randomness.LEARNER, t), is_outstanding)
 
     def _words(self, purpose: int, t) -> randomness.Words:
         return randomness.fold(randomness.fold(self.streams[purpose], t), self.runs)
@@ -105,12 +122,7 @@ class Game:
         """Round t: act, draw an arm, suffer, and receive what arrives at its end. Returns the state and x_t."""
         dtype = float_dtype()
         pending = state.pending.begin()
-        round = Round(
-            t,
-            pending.outstanding,
-            pending.total_outstanding.as_float(dtype),
-            lambda: self._words(randomness.LEARNER, t),
-        )
+        round = self._round(t, pending, pending.outstanding, pending.total_outstanding.as_float(dtype))
         probabilities, memo, learner = self.learner.act(state.learner, round)
 
         which_arm, which_loss = self._words(randomness.PLAY, t)
@@ -136,7 +148,7 @@ class Game:
     def _delay_noise(self, t):
         # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
         key = randomness.fold(self.streams[randomness.DELAY], t)
-        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs)
+        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if getattr(self.delays, "shared", False) else self.runs)
         return randomness.uniform(words.first, self.grain)
 
     def regret(self, state: State) -> jax.Array:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.delays import Delays
+from jaxbandit.delays import ArmDependent, Delays
 from jaxbandit.learners.base import Learner
 from jaxbandit.losses import Losses
 from jaxbandit.pytrees import is_concrete, is_numeric, show
@@ -63,7 +63,19 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
         length = getattr(law, "length", None)
         if length is not None and is_concrete(rounds) and rounds > length:
             raise ValueError(f"rounds={show(rounds)}: {name}.{type(law).__name__} has only {length} rounds; use rounds={length} or a longer one")
+    if getattr(learner, "watches_plays", False) and not getattr(delays, "oblivious", False):
+        _check_watched(learner, delays, rounds)
     _warn_about_max_delay(learner, delays)
+
+
+def _check_watched(learner: Any, delays: Any, rounds: Any) -> None:
+    """A learner that asks which old plays are outstanding needs the ring to remember those that were lost."""
+    lost = not hasattr(delays, "longest") or not is_concrete(delays) or not np.all(np.asarray(delays.longest()) < delays.bound)
+    if lost and not (is_concrete(rounds) and delays.bound >= rounds):
+        raise ValueError(
+            f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} asks which plays are outstanding, and "
+            f"feedback that depends on the arm may be lost; give the laws bound={show(rounds)}, the number of rounds"
+        )
 
 
 def check_losses(losses: Any) -> None:
@@ -76,10 +88,12 @@ def check_losses(losses: Any) -> None:
 def check_delays(delays: Any, num_arms: int) -> None:
     if isinstance(delays, type) or not isinstance(delays, Delays):
         raise TypeError(f"delays={show(delays)}: delays must be a law such as jb.delays.Fixed(10), with bound and draw")
-    if getattr(delays, "depends_on_arm", False) and hasattr(delays, "laws"):
-        delays.check(num_arms)  # type: ignore[attr-defined]
+    if isinstance(delays, ArmDependent):
+        delays.check(num_arms)
     elif hasattr(delays, "check"):
         delays.check()  # type: ignore[attr-defined]
+    if getattr(delays, "shared", False) and not getattr(delays, "oblivious", False):
+        raise ValueError(f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)")
 
 
 def check_learner(learner: Any) -> None:

@@ -21,6 +21,7 @@ class Round(NamedTuple):
     outstanding: jax.Array  # [] or [...] int32, σ_t: plays made before t whose feedback has not arrived before t
     total_outstanding: jax.Array  # [] or [...] float, Σ_{s<=t} σ_s
     words: Callable[[], Words]  # two fresh random words for each run, for learners that draw by themselves
+    is_outstanding: Callable[[jax.Array], jax.Array]  # of a round s ([] or [...] int32): s < t and s + d_s >= t
 
     @property
     def time(self) -> jax.Array:
@@ -54,7 +55,10 @@ class Observation(NamedTuple):
 
 @runtime_checkable
 class Learner(Protocol):
-    """The protocol: any object with these three methods is a learner (and a pytree, if its numbers shall be traced)."""
+    """The protocol: any object with these three methods is a learner (and a pytree, if its numbers shall be traced).
+
+    A class that calls ``round.is_outstanding`` says ``watches_plays = True``.
+    """
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         """The state before round 1: a pytree of ``[K, ...]`` and ``[...]`` arrays."""
