@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit.arms import pick
 from jaxbandit.losses import _arrays
-from jaxbandit.pytrees import is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
+from jaxbandit.pytrees import as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
 
 NEVER = np.int32(2**31 - 1)
 
@@ -200,8 +200,7 @@ class Poisson:
     def prepare(self) -> "_Tabulated":
         """The distribution function, computed once before the rounds."""
         counts = jnp.arange(self.bound + 1)
-        mean = jnp.asarray(self.mean)
-        mean = mean if jnp.issubdtype(mean.dtype, jnp.floating) else mean.astype(jnp.float32)
+        mean = as_float(self.mean)
         # P(d <= n) is the regularised upper incomplete gamma function Q(n + 1, mean).
         return _Tabulated(jax.scipy.special.gammaincc((counts + 1).astype(mean.dtype), mean), self.bound, self.shared)
 

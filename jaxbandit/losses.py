@@ -14,7 +14,7 @@ from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import pick
-from jaxbandit.pytrees import is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
+from jaxbandit.pytrees import as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
 
 
 @runtime_checkable
@@ -256,8 +256,7 @@ class StochasticallyConstrained:
             raise ValueError(f"losses.{named(self, 'growth')}: phases must grow, by a factor above 1")
 
     def expected(self, t):
-        gap = jnp.asarray(self.gap)
-        gap = gap if jnp.issubdtype(gap.dtype, jnp.floating) else gap.astype(jnp.float32)
+        gap = as_float(self.gap)
         growth = jnp.asarray(self.growth, gap.dtype)
         phase = jnp.floor(jnp.log1p((growth - 1) * (jnp.asarray(t) - 1).astype(gap.dtype)) / jnp.log(growth)).astype(jnp.int32)
         best = jnp.where(phase % 2 == 0, jnp.zeros_like(gap), 1 - gap)

@@ -63,8 +63,8 @@ def canonical(tree: T) -> T:
 
 
 def as_float(value: Any) -> jax.Array:
-    array = jnp.asarray(value)
-    return array if array.dtype in (jnp.float32, jnp.float64) and array.dtype == float_dtype() else array.astype(float_dtype())
+    """``value`` as an array of :func:`float_dtype`, strongly typed."""
+    return jnp.asarray(value).astype(float_dtype())
 
 
 def is_concrete(value: Any) -> bool:

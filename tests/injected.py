@@ -1,0 +1,59 @@
+"""Drive a learner's three methods by hand, with injected arms, losses and delays: one run, no simulator, no sampling.
+
+For comparisons with the references of ``tests/reference``, path against path, in float64::
+
+    with jax.enable_x64(True):
+        mine = injected(jb.TsallisINF(), arms, losses, delays)
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import randomness
+from jaxbandit.learners.base import Observation, Round
+from jaxbandit.pytrees import canonical, float_dtype
+
+
+def injected(learner, arms, losses, delays, key=None) -> dict:
+    """Probabilities ``[T, K]``, the final state, and the outstanding counts ``[T]``.
+
+    ``arms [T]`` are the arms played, ``losses [T, K]``, ``delays [T]`` whole numbers or ``math.inf`` (never arrives).
+    """
+    losses, dtype = np.asarray(losses), float_dtype()
+    rounds, num_arms = losses.shape
+    learner = canonical(learner)
+    stream = randomness.stream(jax.random.key(0) if key is None else key, randomness.LEARNER)
+    arrival = np.array([t + d if math.isfinite(d) else 2**30 for t, d in enumerate(delays, 1)])
+    arrivals = jnp.asarray(np.concatenate([[0], arrival]), jnp.int32)
+
+    @jax.jit
+    def act(state, t, outstanding, total):
+        def is_outstanding(s):
+            return (s >= 1) & (s < t) & (arrivals[jnp.clip(s, 0, rounds)] >= t)
+
+        def words():
+            return randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32))
+
+        return learner.act(state, Round(t, outstanding, total, words, is_outstanding))
+
+    observe = jax.jit(learner.observe)
+    state, total = learner.init(num_arms, ()), 0
+    plays, probabilities, counts = {}, np.zeros((rounds, num_arms)), np.zeros(rounds, int)
+    for t in range(1, rounds + 1):
+        counts[t - 1] = outstanding = int((arrival[: t - 1] >= t).sum())
+        total += outstanding
+        x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype))
+        probabilities[t - 1] = np.asarray(x)
+        plays[t] = (x[arms[t - 1]], memo)
+        for s in range(1, t + 1):
+            if arrival[s - 1] == t:
+                probability, memo = plays.pop(s)
+                arm = arms[s - 1]
+                observation = Observation(
+                    jnp.asarray(True), jnp.int32(s), jnp.int32(arm), jnp.asarray(losses[s - 1, arm], dtype), probability, memo
+                )
+                state = observe(state, observation)
+    return {"probabilities": probabilities, "outstanding": counts, "state": state}
