@@ -420,7 +420,7 @@ class ArmDependent:
 
     @property
     def bound(self) -> int:
-        return max(law.bound for law in self.laws)
+        return max(getattr(law, "bound", None) or 0 for law in self.laws)  # a wrong law is for `check` to report
 
     def check(self, num_arms: int | None = None) -> None:
         if not isinstance(self.laws, tuple) or not self.laws or not all(isinstance(law, Delays) for law in self.laws):

@@ -24,13 +24,19 @@ class Warm:
     """Where the loop's solver goes on from: the last solution, and how well it was met."""
 
     y: jax.Array  # [K, ...] x^{-1/2}
-    multiplier: jax.Array  # [...] μ, relative to the smallest loss
+    typical: jax.Array  # [...] ȳ, the mean of y weighted by dx/dμ
+    level: jax.Array  # [...] μ + a·ȳ + 2b·log ȳ, which changes far less than μ when the rates do
     residual: jax.Array  # [...] the largest |Σx - 1| met so far, before x is scaled to sum to one
 
     @classmethod
     def start(cls, num_arms: int, shape: tuple[int, ...], dtype) -> "Warm":
         """The uniform point, which is the exact solution when all losses are equal."""
-        return cls(jnp.full((num_arms, *shape), num_arms**0.5, dtype), jnp.full(shape, -jnp.inf, dtype), jnp.zeros(shape, dtype))
+        y = jnp.full((num_arms, *shape), num_arms**0.5, dtype)
+        return cls(y, y[0], jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+
+    def shifted(self, shift: jax.Array) -> "Warm":
+        """The same start after ``shift`` was subtracted from all losses."""
+        return Warm(self.y, self.typical, self.level - shift, self.residual)
 
 
 @jax.custom_jvp
@@ -119,25 +125,28 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     Returns:
       Probabilities ``[K, ...]`` and the next warm start.
     """
-    num_arms, twice, y = losses.shape[0], 2 * entropy, warm.y
-    # No multiplier yet (the first round): take the one of equal losses.
-    equal = -tsallis * num_arms**0.5 - entropy * jnp.log(num_arms)
-    equal = equal if equal.ndim < losses.ndim else equal.mean(0)
-    mu = jnp.minimum(jnp.where(jnp.isfinite(warm.multiplier), warm.multiplier, equal), -tsallis)
+    twice, y = 2 * entropy, warm.y
+    common = twice if twice.ndim < losses.ndim else twice.mean(0)
+    mu = jnp.minimum(warm.level - tsallis * warm.typical - common * jnp.log(warm.typical), -tsallis)
     for _ in range(WARM_STEPS[losses.dtype]):
         y = jnp.maximum(y * (losses - mu - twice * (jnp.log(y) - 1)) / (tsallis * y + twice), 1)
-        # One division serves x = y⁻² and x/(a·y + 2b).
         slope = tsallis * y + twice
-        inverse = 1 / (y * slope)
-        x = (inverse * slope) ** 2
-        total, weight = sums(x, x * inverse * y)
-        # Newton on S^{-1/2}, which is linear in μ for one arm and b = 0.
-        move = jnp.minimum(mu + total * (1 - jnp.sqrt(total)) / weight, -tsallis) - mu
+        inverse = 1 / (y * slope)  # one division serves x = y⁻² and 1/(a·y + 2b)
+        x, flat = (inverse * slope) ** 2, inverse * y
+        # S = Σx and, up to factors of 2, its first and second derivatives in μ.
+        weight = x * flat
+        total, first, second, typical = sums(x, weight, weight * flat * (2 + tsallis * y * flat), weight * y)
+        # Halley's step for S^{-1/2}, which is linear in μ for one arm and b = 0.
+        gap = 1 - jnp.sqrt(total)
+        bend = jnp.clip(gap * (1.5 - 0.5 * total * second / (first * first)), -1, 0.5)
+        move = jnp.minimum(mu + total * gap / (first * (1 - bend)), -tsallis) - mu
         mu = mu + move
     y = jnp.maximum(y * (1 - move / (tsallis * y + twice)), 1)
     x = 1 / (y * y)
     (total,) = sums(x)
-    return x * (1 / total), Warm(y, mu, jnp.maximum(warm.residual, jnp.abs(total - 1)))
+    typical = typical / first
+    level = mu + tsallis * typical + common * jnp.log(typical)
+    return x * (1 / total), Warm(y, typical, level, jnp.maximum(warm.residual, jnp.abs(total - 1)))
 
 
 @hybrid_argmin_warm.defjvp

@@ -81,9 +81,7 @@ def is_numeric(value: Any) -> bool:
 
 def show(value: Any) -> str:
     """``value`` as a user would have typed it, short enough for one sentence."""
-    if isinstance(value, np.ndarray | jax.Array) and getattr(value, "ndim", 1) == 0:
-        value = value.item()
-    elif isinstance(value, np.ndarray | jax.Array):
+    if isinstance(value, np.ndarray | np.generic | jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = np.asarray(value).tolist()
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ class Result:
             for i, has in enumerate(per_run)
         ]
         state: State = jax.tree.unflatten(structure[0], joined)
+        if hasattr(game.learner, "check_state"):
+            game.learner.check_state(state.learner)
         warm = [leaf for leaf in jax.tree.leaves(state, is_leaf=lambda leaf: isinstance(leaf, Warm)) if isinstance(leaf, Warm)]
 
         def for_each_run(value):
@@ -153,7 +156,7 @@ class Result:
             with np.load(path, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
                 arrays = {name: file[name] for name in file.files if name != "about"}
-        except (KeyError, ValueError, EOFError, OSError) as error:
+        except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
             if isinstance(error, FileNotFoundError):
                 raise
             raise ValueError(f"Result.load({str(path)!r}): this is not a file written by Result.save") from error

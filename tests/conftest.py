@@ -1,6 +1,10 @@
-"""Strictness for every test: no silent rank promotion, and each test worker uses the CPU alone."""
+"""Every test worker is one process on one core: no thread pool of its own, two CPU devices for the tests that need them."""
 
 import os
 
-os.environ.setdefault("PJRT_NPROC", "1")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["PJRT_NPROC"] = "1"
+
+import jax  # noqa: E402
+
+jax.config.update("jax_num_cpu_devices", 2)

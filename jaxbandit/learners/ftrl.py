@@ -37,8 +37,7 @@ def follow_leader(state: FTRLState, tsallis: jax.Array, entropy: jax.Array) -> t
         return jnp.ones_like(state.loss_estimates), state
     shift = least(state.loss_estimates)
     losses = state.loss_estimates - shift
-    warm = Warm(state.warm.y, state.warm.multiplier - shift, state.warm.residual)
-    probabilities, warm = hybrid_argmin_warm(losses, tsallis, entropy, warm)
+    probabilities, warm = hybrid_argmin_warm(losses, tsallis, entropy, state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
 
 

@@ -1,0 +1,132 @@
+"""Elimination: play the arms that may still be the best in turn, and drop those that surely are not."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxbandit.arms import is_arm, least
+from jaxbandit.learners.exponential import check_horizon
+from jaxbandit.learners.ucb import Observed
+from jaxbandit.pytrees import pytree_dataclass
+
+
+def surviving(active: jax.Array, observed: Observed, horizon: ArrayLike) -> jax.Array:
+    """The active arms whose lower confidence bound is not above another's upper one; ``[K, ...]`` bool."""
+    mean, radius = observed.mean(), jnp.sqrt(2 * jnp.log(horizon) / observed.number())
+    seen = active & (observed.counts > 0)
+    best = least(jnp.where(seen, mean + radius, jnp.inf))
+    return active & ~(seen & (mean - radius > best))
+
+
+def next_arm(eligible: jax.Array, last: jax.Array) -> jax.Array:
+    """The first eligible arm after ``last`` in cyclic order, int32 ``[...]``."""
+    num_arms = eligible.shape[0]
+    order = jnp.arange(num_arms).reshape(num_arms, *[1] * last.ndim)
+    turn = jnp.where(order > last, order, order + num_arms).astype(jnp.float32)
+    return least(jnp.where(eligible, turn, 2 * num_arms)).astype(jnp.int32) % num_arms
+
+
+def one_hot(arm: jax.Array, observed: Observed) -> jax.Array:
+    return is_arm(arm, observed.losses.shape[0]).astype(observed.losses.dtype)
+
+
+@pytree_dataclass
+class EliminationState:
+    observed: Observed
+    active: jax.Array  # [K, ...] bool
+    last: jax.Array  # [...] int32, the arm played last, -1 before the first round
+    phase: jax.Array | None  # [...] int32; None without phases
+
+
+@pytree_dataclass
+class SuccessiveElimination:
+    """Successive elimination: sweeps over the active arms; before each sweep the arms that are surely worse are dropped.
+
+    Arm i goes when its lower bound on the mean loss is above the smallest upper bound of an active arm, with radius
+    :math:`\\sqrt{2\\log T / n_i}` after :math:`n_i` observations.
+
+    Args:
+      horizon: T, the number of rounds.
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.elimination import SuccessiveElimination
+    >>> jb.simulate(SuccessiveElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Lancewicki, Segal, Koren & Mansour, *Stochastic Multi-Armed Bandits with Unrestricted Delay Distributions*,
+    ICML 2021 (recalled, not checked against the paper).
+    """
+
+    horizon: ArrayLike
+
+    def check(self) -> None:
+        check_horizon(self)
+
+    def init(self, num_arms, runs_shape):
+        observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
+        return EliminationState(observed, active, jnp.full(runs_shape, -1, jnp.int32), None)
+
+    def act(self, state, round):
+        # A sweep is over when the next arm is not further up than the last.
+        new_sweep = next_arm(state.active, state.last) <= state.last
+        active = jnp.where(new_sweep, surviving(state.active, state.observed, self.horizon), state.active)
+        arm = next_arm(active, state.last)
+        return one_hot(arm, state.observed), (), EliminationState(state.observed, active, arm, None)
+
+    def observe(self, state, observation):
+        return dataclasses.replace(state, observed=state.observed.add(observation))
+
+
+@pytree_dataclass
+class PhasedElimination:
+    """Phased elimination: phase ℓ = 1, 2, … lasts until each active arm has :math:`16 \\log T \\cdot 4^\\ell` observations.
+
+    Only active arms that still lack observations are played, in turn; at the end of a phase the arms that are surely worse are
+    dropped, with the bounds of :class:`SuccessiveElimination`.
+
+    Args:
+      horizon: T, the number of rounds.
+      factor: the 16.
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.elimination import PhasedElimination
+    >>> jb.simulate(PhasedElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Lancewicki, Segal, Koren & Mansour, *Stochastic Multi-Armed Bandits with Unrestricted Delay Distributions*,
+    ICML 2021 (recalled, not checked against the paper).
+    """
+
+    horizon: ArrayLike
+    factor: ArrayLike = 16.0
+
+    def check(self) -> None:
+        check_horizon(self)
+
+    def init(self, num_arms, runs_shape):
+        observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
+        return EliminationState(observed, active, jnp.full(runs_shape, -1, jnp.int32), jnp.ones(runs_shape, jnp.int32))
+
+    def act(self, state, round):
+        observed = state.observed
+        counts = observed.counts.astype(observed.losses.dtype)
+        unit = jnp.maximum(self.factor * jnp.log(self.horizon), 1e-9)  # a horizon of 1 has log T = 0
+
+        def fewest(active):
+            return least(jnp.where(active, counts, jnp.inf))
+
+        ended = fewest(state.active) >= jnp.ldexp(unit, 2 * state.phase)
+        active = jnp.where(ended, surviving(state.active, observed, self.horizon), state.active)
+        # Late feedback may have completed further phases: eliminating again on the same data would drop nobody.
+        completed = jnp.floor(jnp.log2(jnp.maximum(fewest(active) / unit, 1)) / 2).astype(jnp.int32)
+        phase = jnp.where(ended, jnp.maximum(state.phase, completed) + 1, state.phase)
+        lacking = active & (counts < jnp.ldexp(unit, 2 * phase))
+        arm = next_arm(lacking, state.last)
+        return one_hot(arm, observed), (), EliminationState(observed, active, arm, phase)
+
+    def observe(self, state, observation):
+        return dataclasses.replace(state, observed=state.observed.add(observation))

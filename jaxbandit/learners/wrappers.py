@@ -1,0 +1,243 @@
+"""Any learner made fit for delays, itself knowing none: QPM-D and BOLD."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit import randomness
+from jaxbandit.arms import draw, is_arm, least, pick
+from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.pytrees import float_dtype, named, pytree_dataclass, show, static
+
+
+@pytree_dataclass
+class Dialogue:
+    """What has passed between QPM-D and its base."""
+
+    base: Any  # the base's state
+    memo: Any  # the base's memo of its last answer
+    arm: jax.Array  # [...] int32, the arm the base named last
+    probability: jax.Array  # [...] of that arm in that answer
+    clock: jax.Array  # [...] int32, how many questions were asked: the base's round
+    fed: jax.Array  # [K, ...] int32, how many losses of each arm the base was fed
+
+
+@pytree_dataclass
+class QPMDState:
+    """The base, and the losses it has not asked for yet."""
+
+    dialogue: Dialogue
+    queue: jax.Array  # [capacity * K, ...], row (n % capacity) * K + i: the n-th loss (from 0) of arm i that arrived
+    arrived: jax.Array  # [K, ...] int32, how many losses of each arm arrived
+    needed: jax.Array  # [...] int32, the longest queue met
+
+
+@pytree_dataclass
+class QPMD:
+    """QPM-D: a queue of arrived losses for each arm, in front of a learner without delays.
+
+    The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
+    gets the oldest one as if it came at once, and names its next arm; if losses of that arm wait in its queue, it gets
+    the oldest of those without a play, and so on. The base's rounds are its questions, one play or none for each.
+
+    A queue grows only while its arm is not played, hence to one more than the most plays ever outstanding. The answer is
+    an arm, so the derivative in the base's hyperparameters is 0.
+
+    Args:
+      base: any learner, such as :class:`jaxbandit.TsallisINF`.
+      capacity: how many losses a queue holds; the longest delay + 1 is always enough (static).
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.wrappers import QPMD
+    >>> jb.simulate(QPMD(jb.TsallisINF(), capacity=11), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013, Algorithm 2.
+    """
+
+    base: Any
+    capacity: int = static()
+
+    def check(self) -> None:
+        _check(self)
+
+    def init(self, num_arms, runs_shape):
+        count, zero = jnp.zeros((num_arms, *runs_shape), jnp.int32), jnp.zeros(runs_shape, jnp.int32)
+        base = self.base.init(num_arms, runs_shape)
+        words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
+        memo = jax.eval_shape(lambda state: self.base.act(state, _undelayed(zero, lambda: words))[1], base)
+        memo = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), memo)
+        dialogue = Dialogue(base, memo, zero, jnp.ones(runs_shape, float_dtype()), zero, count)
+        return QPMDState(dialogue, jnp.zeros((self.capacity * num_arms, *runs_shape), float_dtype()), count, zero)
+
+    def act(self, state, round):
+        # A named arm is a constant to differentiation, and so is all that leads to it: reverse mode never enters the loop.
+        self, state = lax.stop_gradient((self, state))
+        words = round.words()
+
+        def waiting(dialogue):
+            return pick(state.arrived - dialogue.fed, dialogue.arm) > 0
+
+        def next_question(carry):
+            number, asking, dialogue = carry
+            asked = self._ask(self._feed(dialogue, state.queue, asking), words, number)
+            dialogue = jax.tree.map(lambda new, old: jnp.where(asking, new, old), asked, dialogue)
+            return number + 1, asking & waiting(dialogue), dialogue
+
+        first = (state.dialogue.clock == 0) | waiting(state.dialogue)
+        carry = (jnp.zeros((), jnp.int32), first, state.dialogue)
+        dialogue = lax.while_loop(lambda carry: carry[1].any(), next_question, carry)[2]
+        probabilities = is_arm(dialogue.arm, state.arrived.shape[0]).astype(float_dtype())
+        return probabilities, (), QPMDState(dialogue, state.queue, state.arrived, state.needed)
+
+    def _feed(self, dialogue: Dialogue, queue, asking) -> Dialogue:
+        """Give the base the oldest loss of the arm it named, as feedback of that very question."""
+        num_arms, arm = dialogue.fed.shape[0], dialogue.arm
+        fed = asking & (dialogue.clock > 0)  # before the first question there is nothing to feed
+        loss = _read(queue, self._row(pick(dialogue.fed, arm), arm, num_arms))
+        observation = Observation(fed, dialogue.clock, jnp.where(fed, arm, -1), loss, dialogue.probability, dialogue.memo)
+        base = self.base.observe(dialogue.base, observation)
+        count = dialogue.fed + (is_arm(arm, num_arms) & fed).astype(jnp.int32)
+        return Dialogue(base, dialogue.memo, arm, dialogue.probability, dialogue.clock, count)
+
+    def _ask(self, dialogue: Dialogue, words: randomness.Words, number) -> Dialogue:
+        """The base's next answer; ``number`` counts the questions of this round, each with two pairs of words of its own."""
+        clock = dialogue.clock + 1
+        round = _undelayed(clock, lambda: randomness.fold(words, 2 * number + 1))
+        probabilities, memo, base = self.base.act(dialogue.base, round)
+        uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
+        arm = draw(probabilities, uniform)
+        return Dialogue(base, memo, arm, pick(probabilities, arm), clock, dialogue.fed)
+
+    def _row(self, count, arm, num_arms):
+        return count % self.capacity * num_arms + arm
+
+    def observe(self, state, observation):
+        num_arms = state.arrived.shape[0]
+        arm = jnp.maximum(observation.arm, 0)
+        row = self._row(pick(state.arrived, arm), arm, num_arms)
+        queue = _write(state.queue, jnp.where(observation.arrived, observation.loss, _read(state.queue, row)), row)
+        arrived = state.arrived + (is_arm(arm, num_arms) & observation.arrived).astype(jnp.int32)
+        # Past the capacity the newest loss replaces the oldest: wrong, but finite, and the lengths stay right.
+        needed = jnp.maximum(state.needed, pick(arrived - state.dialogue.fed, arm))
+        return QPMDState(state.dialogue, queue, arrived, needed)
+
+    def check_state(self, state: QPMDState) -> None:
+        """Raise if a queue has been longer than the capacity."""
+        _check_capacity(self, state.needed, "losses of one arm were in its queue")
+
+
+@pytree_dataclass
+class BOLDState:
+    """The copies of the base, and which of them wait."""
+
+    base: Any  # the base's state, [capacity, K, ...] and [capacity, ...]
+    clock: jax.Array  # [capacity, ...] int32, how many plays each copy made
+    waits: jax.Array  # [capacity, ...] bool, whether its last play is outstanding
+    needed: jax.Array  # [...] int32, the most copies ever needed at once
+
+
+@pytree_dataclass
+class BOLD:
+    """BOLD: a copy of a learner without delays for each outstanding play.
+
+    Each play is made by the free copy with the smallest number, which then waits for the feedback. A copy has its own
+    rounds, its plays, and never meets a delay. With d + 1 copies at work each learns from one play in d + 1, so the
+    regret is that of d + 1 learners over T/(d + 1) rounds. Lost feedback costs a copy for good.
+
+    Args:
+      base: any learner, such as :class:`jaxbandit.TsallisINF`.
+      capacity: how many copies; one more than the most plays outstanding at once, as the longest delay + 1 (static).
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.wrappers import BOLD
+    >>> jb.simulate(BOLD(jb.TsallisINF(), capacity=11), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013, Algorithm 1.
+    """
+
+    base: Any
+    capacity: int = static()
+
+    def check(self) -> None:
+        _check(self)
+
+    def init(self, num_arms, runs_shape):
+        base = self.base.init(num_arms, runs_shape)
+        copies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.capacity, *leaf.shape)), base)
+        each = (self.capacity, *runs_shape)
+        return BOLDState(copies, jnp.zeros(each, jnp.int32), jnp.zeros(each, bool), jnp.zeros(runs_shape, jnp.int32))
+
+    def act(self, state, round):
+        numbers = jnp.arange(self.capacity, dtype=jnp.float32).reshape(self.capacity, *[1] * state.needed.ndim)
+        # If all wait, the last copy plays again although it waits: wrong, but finite, and `needed` tells.
+        copy = least(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
+        clock = _read(state.clock, copy) + 1
+        probabilities, memo, base = self.base.act(_read(state.base, copy), _undelayed(clock, round.words))
+        state = BOLDState(
+            _write(state.base, base, copy),
+            _write(state.clock, clock, copy),
+            state.waits | is_arm(copy, self.capacity),
+            jnp.maximum(state.needed, round.outstanding + 1),
+        )
+        return probabilities, (copy, memo), state
+
+    def observe(self, state, observation):
+        copy, memo = observation.memo
+        origin = _read(state.clock, copy)
+        base = self.base.observe(_read(state.base, copy), observation._replace(origin=origin, memo=memo))
+        waits = state.waits & ~(is_arm(copy, self.capacity) & observation.arrived)
+        return BOLDState(_write(state.base, base, copy), state.clock, waits, state.needed)
+
+    def check_state(self, state: BOLDState) -> None:
+        """Raise if more copies were needed than there are."""
+        _check_capacity(self, state.needed, "copies were needed at once, one for each outstanding play")
+
+
+def _undelayed(clock, words) -> Round:
+    """The base's round ``clock [...]``: it never sees an outstanding play."""
+    none = jnp.zeros(clock.shape, jnp.int32)
+    return Round(clock, none, none.astype(float_dtype()), words, lambda s: jnp.zeros(jnp.shape(s), bool))
+
+
+def _check(learner) -> None:
+    name = type(learner).__name__
+    if isinstance(learner.base, type) or not isinstance(learner.base, Learner):
+        raise TypeError(f"{name}(base={show(learner.base)}): the base is a learner, such as jb.TsallisINF()")
+    if not isinstance(learner.capacity, int | np.integer) or isinstance(learner.capacity, bool) or learner.capacity < 1:
+        raise ValueError(f"{named(learner, 'capacity')}: the capacity is a whole number, 1 or more")
+    if hasattr(learner.base, "check"):
+        learner.base.check()  # type: ignore[attr-defined]
+
+
+def _check_capacity(learner, needed, what: str) -> None:
+    needed = np.asarray(needed)
+    if np.any(needed > learner.capacity):
+        runs = f" in {np.sum(needed > learner.capacity)} of {needed.size} runs" if needed.ndim else ""
+        raise RuntimeError(f"{named(learner, 'capacity')}: {needed.max()} {what}{runs}; use capacity={needed.max()}")
+
+
+def _places(leaf: jax.Array, row: jax.Array) -> jax.Array:
+    within = int(np.prod(leaf.shape[1:]))
+    return row.astype(jnp.uint32) * np.uint32(within) + jnp.arange(within, dtype=jnp.uint32).reshape(leaf.shape[1:])
+
+
+def _read(tree: Any, row: jax.Array) -> Any:
+    """Each run's own row of every leaf ``[rows, ..., runs]``."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1).at[_places(leaf, row)].get(mode="promise_in_bounds"), tree)
+
+
+def _write(tree: Any, values: Any, row: jax.Array) -> Any:
+    """Set each run's own row of every leaf."""
+
+    def one(leaf, value):
+        flat = leaf.reshape(-1).at[_places(leaf, row)].set(value, mode="promise_in_bounds", unique_indices=True)
+        return flat.reshape(leaf.shape)
+
+    return jax.tree.map(one, tree, values)

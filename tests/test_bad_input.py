@@ -1,0 +1,167 @@
+"""Wrong calls: one clear sentence that names the argument, the value and the remedy, before anything is compiled."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.rollout import Game
+
+KEY = jax.random.key(0)
+GOOD = {
+    "learner": jb.BestOfBothWorlds(4),
+    "losses": jb.losses.Bernoulli([0.3, 0.5]),
+    "delays": jb.delays.Fixed(4),
+    "rounds": 10,
+    "runs": 2,
+    "key": KEY,
+}
+D, L = jb.delays, jb.losses
+
+
+class NoObserve:
+    def init(self, num_arms, runs_shape): ...
+    def act(self, state, round): ...
+
+
+# what is passed instead, and what the message must say
+WRONG = [
+    ({"delays": D.Fixed(-3)}, r"Fixed\(delay=-3\).*0 or more"),
+    ({"delays": D.Fixed(2.5)}, r"Fixed\(delay=2.5\).*whole number"),
+    ({"delays": D.Fixed(float("nan"))}, r"Fixed\(delay=nan\)"),
+    ({"delays": D.Fixed("ten")}, r"Fixed\(delay='ten'\)"),
+    ({"delays": D.Fixed(20, bound=16)}, r"20 is above bound=16"),
+    ({"delays": D.Fixed(2, bound=-1)}, r"bound=-1"),
+    ({"delays": D.Fixed(2, bound=2.5)}, r"bound=2.5"),
+    ({"delays": D.UniformRandom(5, 2)}, r"low=5, high=2.*low must not be above high"),
+    ({"delays": D.UniformRandom(-1, 2)}, r"low=-1"),
+    ({"delays": D.UniformRandom(0, 99, bound=50)}, r"99 is above bound=50"),
+    ({"delays": D.Geometric(-1.0, bound=9)}, r"Geometric\(mean=-1.0\).*0 or more"),
+    ({"delays": D.Geometric(float("inf"), bound=9)}, r"Geometric\(mean=inf\)"),
+    ({"delays": D.Poisson(-2.0, bound=9)}, r"Poisson\(mean=-2.0\)"),
+    ({"delays": D.Pareto(0.0, bound=9)}, r"Pareto\(alpha=0.0\).*above 0"),
+    ({"delays": D.PacketLoss(1.5)}, r"PacketLoss\(probability=1.5\).*between 0 and 1"),
+    ({"delays": D.PacketLoss(0.5, delay=-1)}, r"delay=-1"),
+    ({"delays": D.Bursts(0)}, r"Bursts\(every=0\).*1 or more"),
+    ({"delays": D.Outlier(first=-5)}, r"Outlier\(first=-5\)"),
+    ({"delays": D.Outlier(first=5, count=-1)}, r"count=-1"),
+    ({"delays": D.Trace([1, -2, 3, *[0] * 9])}, r"-2 is not a delay"),
+    ({"delays": D.Trace([1, 0.5, 3, *[0] * 9])}, r"0.5 is not a delay"),
+    ({"delays": D.Trace([[1, 2], [3, 4]])}, r"Trace\(delays="),
+    ({"delays": D.Trace([1, 2, 3])}, r"rounds=10: delays.Trace has only 3 rounds"),
+    ({"delays": D.ArmDependent([D.Fixed(1)])}, r"1 laws for 2 arms"),
+    ({"delays": D.ArmDependent([D.Fixed(1), D.Fixed(-1)])}, r"delay=-1"),
+    ({"delays": D.ArmDependent([D.Fixed(1), 3])}, r"ArmDependent\(laws="),
+    ({"delays": D.ArmDependent([D.Fixed(1), D.Fixed(2)], shared=True)}, r"shared=True.*leave shared out"),
+    ({"delays": 10}, r"delays=10: .*jb.delays.Fixed\(10\)"),
+    ({"delays": D.Fixed}, r"delays=.*jb.delays.Fixed\(10\)"),
+    ({"losses": L.Bernoulli([0.3, 1.2])}, r"1.2 does not"),
+    ({"losses": L.Bernoulli([0.3, -0.1])}, r"-0.1 does not"),
+    ({"losses": L.Bernoulli([0.3, float("nan")])}, r"nan does not"),
+    ({"losses": L.Bernoulli([])}, r"Bernoulli\(means="),
+    ({"losses": L.Bernoulli(np.array([[0.3, 0.5]]))}, r"one for each arm, not an array of shape \(1, 2\)"),
+    ({"losses": L.Beta([0.3, 0.5], concentration=0.0)}, r"concentration=0.0"),
+    ({"losses": L.ClippedNormal([0.3, 0.5], deviation=-0.1)}, r"deviation=-0.1"),
+    ({"losses": L.Table([[0.0, 2.0]] * 20)}, r"2.0 does not"),
+    ({"losses": L.Table([[0.0, 1.0]] * 5)}, r"rounds=10: losses.Table has only 5 rounds"),
+    ({"losses": L.StochasticallyConstrained(1.5, arms=3)}, r"1.5 does not"),
+    ({"losses": L.StochasticallyConstrained(0.5, arms=0)}, r"arms=0"),
+    ({"losses": L.StochasticallyConstrained(0.5, arms=2, growth=1.0)}, r"growth=1.0"),
+    ({"losses": L.Switching([[0.1, 0.2], [0.2, 0.1]], starts=[1, 1])}, r"starts=\[1, 1\].*ascending from 1"),
+    ({"losses": L.Switching([[0.1, 0.2], [0.2, 0.1]], starts=[2, 5])}, r"starts=\[2, 5\]"),
+    ({"losses": L.Corrupted(L.Bernoulli([0.3, 0.5]), budget=-1.0)}, r"budget=-1.0"),
+    ({"losses": L.Corrupted(L.Table([[0.0, 1.0]] * 20), budget=1.0)}, r"base=Table"),
+    ({"losses": [0.3, 0.5]}, r"losses=\[0.3, 0.5\].*jb.losses.Bernoulli"),
+    ({"learner": jb.BestOfBothWorlds}, r"give a learner, not its class: BestOfBothWorlds\(\.\.\.\)"),
+    ({"learner": NoObserve()}, r"observe is missing"),
+    ({"learner": None}, r"init, act, observe is missing"),
+    ({"learner": jb.BestOfBothWorlds(-1)}, r"BestOfBothWorlds\(max_delay=-1\).*0 or more"),
+    ({"learner": jb.BestOfBothWorlds(4, factor=float("nan"))}, r"factor=nan"),
+    ({"learner": jb.BestOfBothWorlds("oracle")}, r"max_delay='oracle'.*must be a number"),
+    ({"learner": jb.TsallisINF("ix")}, r"estimator='ix'.*'iw' or 'rv'"),
+    ({"rounds": 0}, r"rounds=0"),
+    ({"rounds": 2.5}, r"rounds=2.5"),
+    ({"rounds": 2**31}, r"rounds=2147483648"),
+    ({"runs": 0}, r"runs=0"),
+    ({"runs": True}, r"runs=True"),
+    ({"first_run": -1}, r"first_run=-1"),
+    ({"first_run": 2**32}, r"run ids must stay below"),
+    ({"key": jax.random.PRNGKey(0)}, r"jax.random.key\(0\)"),
+    ({"key": 0}, r"key=0: .*jax.random.key\(0\)"),
+    ({"key": jax.random.split(KEY, 3)}, r"key of shape \(3,\)"),
+    ({"key": jax.random.key(0, impl="rbg")}, r"rbg.*threefry2x32"),
+    ({"record": 0}, r"record=0"),
+    ({"record": [5, 5]}, r"record=\[5, 5\].*ascending"),
+    ({"record": [5, 50]}, r"between 1 and rounds=10"),
+    ({"record": "all"}, r"record='all'"),
+    ({"resume": 3}, r"resume=3: go on from a Result"),
+]
+
+
+@pytest.fixture
+def nothing_traced(monkeypatch):
+    def fail(*args):
+        raise AssertionError("something was traced before the input was checked")
+
+    monkeypatch.setattr(Game, "advance", fail)
+    monkeypatch.setattr(Game, "start", fail)
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[f"{i} {next(iter(change))}" for i, (change, _) in enumerate(WRONG)])
+def test_one_clear_sentence(change, message, nothing_traced):
+    arguments = {**GOOD, **change}
+    learner, losses, delays = (arguments.pop(name) for name in ("learner", "losses", "delays"))
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        jb.simulate(learner, losses, delays, **arguments)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 300
+
+
+def test_there_are_many():
+    assert len(WRONG) >= 40
+
+
+def test_going_on_with_something_else():
+    first = jb.simulate(**GOOD)
+    for change, part in [
+        ({"learner": jb.BestOfBothWorlds(5)}, "learner"),
+        ({"losses": L.Bernoulli([0.3, 0.6])}, "losses"),
+        ({"delays": D.Fixed(3)}, "delays"),
+        ({"key": jax.random.key(1)}, "key"),
+    ]:
+        with pytest.raises(ValueError, match=f"made with another {part}"):
+            jb.simulate(**{**GOOD, **change, "rounds": 20}, resume=first)
+    with pytest.raises(ValueError, match="must be above the 10 already played"):
+        jb.simulate(**GOOD, resume=first)
+    with pytest.raises(ValueError, match="runs=3.*has runs=2"):
+        jb.simulate(**{**GOOD, "rounds": 20, "runs": 3}, resume=first)
+
+
+def test_a_file_that_is_not_a_result(tmp_path):
+    (tmp_path / "torn.npz").write_bytes(b"PK\x03\x04 torn")
+    np.savez(tmp_path / "other.npz", numbers=np.arange(3))
+    for name in ("torn.npz", "other.npz"):
+        with pytest.raises(ValueError, match="not a file written by"):
+            jb.Result.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        jb.Result.load(tmp_path / "none.npz")
+
+
+def test_a_delay_that_is_traced_needs_its_bound():
+    with pytest.raises(ValueError, match="give bound="):
+        jax.vmap(lambda d: jb.rollout(GOOD["learner"], GOOD["losses"], D.Fixed(d), rounds=5, key=KEY).regret)(jnp.arange(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_short_max_delay_is_legal_and_warned_about_once():
+    from jaxbandit import validation
+
+    validation._warned.clear()
+    with pytest.warns(UserWarning, match=r"BestOfBothWorlds\(max_delay=2\): delays of 4 can come"):
+        jb.simulate(**{**GOOD, "learner": jb.BestOfBothWorlds(2)})
+    jb.simulate(**{**GOOD, "learner": jb.BestOfBothWorlds(2)})
+    with pytest.warns(UserWarning, match="feedback can be lost"):
+        jb.simulate(**{**GOOD, "delays": D.PacketLoss(0.5)})
+    jb.simulate(**{**GOOD, "learner": jb.BestOfBothWorlds(4)})

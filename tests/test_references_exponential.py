@@ -1,0 +1,101 @@
+"""Exponential weights against independent float64 NumPy references, path by path."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.learners.base import Observation
+from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
+from tests.reference import learners as reference
+from tests.test_references import DELAYS, ROUNDS, compare
+
+TOTAL = 900.0
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("arms", [2, 5, 20])
+def test_anytime_rates(delays, arms):
+    compare(DelayedExp3(), reference.DelayedExp3(arms), delays, arms)
+    compare(DelayedExp3(), reference.DelayedExp3(arms), delays, arms, kind="continuous")
+    compare(Exp3(), reference.Exp3(arms), delays, arms, kind="continuous")
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("max_delay", [0, 2, 14])  # no cap, a cap that does not bind, one that does
+def test_delayed_exponential_weights(delays, max_delay):
+    theirs = reference.DelayedExponentialWeights(4, ROUNDS, TOTAL, max_delay)
+    compare(DelayedExponentialWeights(ROUNDS, TOTAL, max_delay), theirs, delays)
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("beta", [3, 7, 8])  # a fixed delay of 7 is thrown away by 7 and used by 8
+def test_skipper(delays, beta):
+    compare(Skipper(beta, ROUNDS, TOTAL), reference.Skipper(4, beta, ROUNDS, TOTAL), delays)
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("gamma", [None, 0.4])
+def test_fixed_delay_exp3(delays, gamma):
+    compare(FixedDelayExp3(ROUNDS, 7, gamma), reference.FixedDelayExp3(4, ROUNDS, 7, gamma), delays)
+    compare(FixedDelayExp3(ROUNDS, 0, gamma), reference.FixedDelayExp3(4, ROUNDS, 0, gamma), delays, kind="continuous")
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize(
+    "alpha, beta", [(3.0, 256.0), (0.05, 0.01)]
+)  # the published bounds never part in 300 rounds, the others do
+def test_exp3_plus_plus(delays, alpha, beta):
+    compare(Exp3PlusPlus(alpha, beta), reference.Exp3PlusPlus(4, alpha, beta), delays)
+    compare(Exp3PlusPlus(alpha, beta), reference.Exp3PlusPlus(2, alpha, beta), delays, arms=2, kind="continuous")
+
+
+def test_small_alpha_finds_gaps():
+    """The second case above does reach the forced exploration that shrinks with the gap."""
+    learner = reference.Exp3PlusPlus(4, 0.05, 0.01)
+    rng = np.random.default_rng(0)
+    reference.play(learner, None, (rng.random((ROUNDS, 4)) < np.linspace(0.3, 0.7, 4)) * 1.0, [0] * ROUNDS, rng=rng)
+    assert (learner.exploration(ROUNDS) < min(1 / 8, learner.rate(ROUNDS))).any()
+
+
+EVERY = [
+    DelayedExp3(),
+    DelayedExponentialWeights(100, 300, 3),
+    Skipper(2, 100, 300),
+    FixedDelayExp3(100, 3),
+    Exp3(),
+    Exp3PlusPlus(),
+]
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
+def test_masked_observations_change_nothing(learner):
+    state = learner.init(3, (2,))
+    nothing = jnp.array([False, False])
+    blank = Observation(nothing, jnp.array([-5, -5]), jnp.array([-1, -1]), jnp.array([jnp.nan, 1.0]), jnp.zeros(2), ())
+    after = learner.observe(state, blank)
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+    assert jax.tree.map(lambda leaf: leaf.dtype, after) == jax.tree.map(lambda leaf: leaf.dtype, state)
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("arms", [1, 1000])
+def test_one_arm_and_many(learner, arms):
+    losses = jb.losses.Bernoulli(np.linspace(0.1, 0.9, arms))
+    result = jb.simulate(
+        learner, losses, jb.delays.UniformRandom(0, 3), rounds=60, runs=3, key=jax.random.key(1), probabilities=True
+    )
+    np.testing.assert_allclose(result.probabilities.sum(1), 1, rtol=1e-5)
+
+
+def test_the_horizon_must_be_a_number_of_rounds():
+    with pytest.raises(ValueError, match="horizon"):
+        jb.simulate(
+            DelayedExponentialWeights(0, 0, 0),
+            jb.losses.Bernoulli([0.3, 0.5]),
+            jb.delays.Fixed(0),
+            rounds=5,
+            runs=1,
+            key=jax.random.key(0),
+        )

@@ -1,0 +1,197 @@
+"""Stochastic learners against independent float64 NumPy references: paths where they are determined, else distributions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import randomness
+from jaxbandit.learners.base import Observation
+from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
+from jaxbandit.learners.thompson import DelayedThompson, beta_odds, normals
+from jaxbandit.learners.ucb import KLUCB, DelayedUCB1, Observed, divergence_radius, uniform_over_smallest
+from tests.reference import learners as reference
+from tests.reference.stochastic import bernoulli_divergence
+from tests.test_references import DELAYS, ROUNDS, compare
+
+KINDS = ["bernoulli", "continuous"]
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_ucb1(delays, kind):
+    compare(DelayedUCB1(), reference.DelayedUCB1(4), delays, kind=kind)
+    compare(DelayedUCB1(0.3), reference.DelayedUCB1(20, 0.3), delays, arms=20, kind=kind)
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_klucb(delays, kind):
+    compare(KLUCB(), reference.KLUCB(4), delays, kind=kind)
+    compare(KLUCB(), reference.KLUCB(20), delays, arms=20, kind=kind)
+
+
+@pytest.mark.parametrize("x64, absolute", [(False, 2e-7), (True, 1e-13)])
+def test_divergence_radius(x64, absolute):
+    """To the last digits of q = mean + r, from one observation to a hundred million, with means at and next to 0 and 1."""
+    means = np.float32([0, 1e-7, 1e-4, 0.03, 0.25, 0.5, 0.77, 0.99, 1 - 1e-6, 1]).astype(float)
+    mean, level = (grid.ravel() for grid in np.meshgrid(means, np.float32(np.geomspace(1e-7, 18, 30)).astype(float)))
+    expected = []
+    for m, c in zip(mean, level):
+        low, high = 0.0, 1 - m
+        for _ in range(100):
+            middle = (low + high) / 2
+            inside = np.longdouble(m), np.longdouble(m) + np.longdouble(middle)
+            low, high = (middle, high) if extended_divergence(*inside) <= c else (low, middle)
+        expected.append(low)
+    with jax.enable_x64(x64):
+        got = np.asarray(divergence_radius(jnp.asarray(mean, float), jnp.asarray(level, float)))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=absolute)
+
+
+def extended_divergence(p, q):
+    """The coins' divergence in extended precision."""
+    assert abs(bernoulli_divergence(0.3, 0.4) - (0.3 * np.log(0.75) + 0.7 * np.log(7 / 6))) < 1e-15
+    rest = np.longdouble(1)
+    total = p * np.log(p / q) if p > 0 else np.longdouble(0)
+    return total + ((rest - p) * np.log((rest - p) / (rest - q)) if p < 1 else 0)
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("horizon", [ROUNDS, 2])  # a short horizon makes narrow bounds, so that arms go
+def test_successive_elimination(delays, horizon):
+    compare(SuccessiveElimination(horizon), reference.SuccessiveElimination(4, horizon), delays)
+    compare(SuccessiveElimination(horizon), reference.SuccessiveElimination(7, horizon), delays, arms=7, kind="continuous")
+
+
+@pytest.mark.parametrize("delays", DELAYS)
+@pytest.mark.parametrize("horizon, factor", [(ROUNDS, 16.0), (ROUNDS, 0.2), (2, 0.03)])  # one phase, some, several in one round
+def test_phased_elimination(delays, horizon, factor):
+    compare(PhasedElimination(horizon, factor), reference.PhasedElimination(4, horizon, factor), delays)
+    compare(
+        PhasedElimination(horizon, factor), reference.PhasedElimination(7, horizon, factor), delays, arms=7, kind="continuous"
+    )
+
+
+def test_ties_break_evenly():
+    x = uniform_over_smallest(jnp.array([[1.0, -jnp.inf], [1.0, 0.0], [2.0, -jnp.inf]]))
+    np.testing.assert_array_equal(x, [[0.5, 0.5], [0.5, 0.0], [0.0, 0.5]])
+
+
+def test_sums_grow_past_the_digits_of_float32():
+    observed = Observed(jnp.full((1, 2), 2**24), jnp.full((1, 2), 2.0**24), jnp.zeros((1, 2)))
+    one = Observation(jnp.array(True), jnp.int32(1), jnp.zeros(2, jnp.int32), jnp.array([1.0, 0.25]), jnp.ones(2), ())
+    for _ in range(5):
+        observed = observed.add(one)
+    exact = np.asarray(observed.losses, float) + np.asarray(observed.error, float)
+    np.testing.assert_array_equal(exact, [[2**24 + 5.0, 2**24 + 1.25]])
+
+
+def run_words(runs, seed=0):
+    stream = randomness.stream(jax.random.key(seed), randomness.LEARNER)
+    return randomness.fold(randomness.fold(stream, jnp.int32(7)), jnp.arange(runs, dtype=jnp.uint32))
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_normals(x64):
+    """Moments up to the fourth, independence, and the tail, within five standard errors."""
+    runs = 1_000_000
+    with jax.enable_x64(x64):
+        first, second = (np.asarray(values, float) for values in normals(run_words(runs), jnp.zeros(()).dtype))
+    for sample in (first, second, (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)):
+        for power, (moment, variance) in enumerate([(0, 1), (1, 2), (0, 15), (3, 96)], 1):
+            assert abs((sample**power).mean() - moment) < 5 * np.sqrt(variance / runs)
+        tail = 0.0026997960632601866
+        assert abs((abs(sample) > 3).mean() - tail) < 5 * np.sqrt(tail / runs)
+    assert abs((first**2 * second**2).mean() - 1) < 5 * np.sqrt(8 / runs)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("alpha, beta", [(1, 1), (1, 8), (2.5, 1), (30, 20), (2000, 3000), (4e6, 6e6)])
+def test_beta_odds(x64, alpha, beta):
+    """Mean, variance and cumulative distribution of the draws; float32 must bear large counts."""
+    scipy = pytest.importorskip("scipy.stats")
+    runs = 200_000
+    with jax.enable_x64(x64):
+        full = jnp.full((2, runs), 1.0)
+        odds = np.asarray(beta_odds(run_words(runs), full * alpha, full * beta), float)
+    assert (odds >= 0).all()
+    sample, law = (odds / (1 + odds)).ravel(), scipy.beta(alpha, beta)
+    assert abs(sample.mean() - law.mean()) < 5 * law.std() / np.sqrt(sample.size)
+    for probability in (0.001, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999):
+        error = np.sqrt(probability * (1 - probability) / sample.size)
+        assert abs((sample < law.ppf(probability)).mean() - probability) < 5 * error
+
+
+@pytest.mark.parametrize(
+    "counts, losses",
+    [([0, 0, 0], [0, 0, 0]), ([3, 5, 1], [1, 3, 0]), ([40, 60, 9, 12], [16, 30, 5, 4.5]), ([500, 20], [200.25, 10])],
+)
+def test_thompson_plays_as_often_as_the_posterior_says(counts, losses):
+    runs = 100_000
+    expected = reference.smallest_beta_probabilities(1 + np.array(losses, float), 1 + np.array(counts) - np.array(losses, float))
+    tile = [jnp.broadcast_to(jnp.asarray(values)[:, None], (len(counts), runs)) for values in (counts, losses)]
+    state = Observed(tile[0].astype(jnp.int32), tile[1].astype(float), jnp.zeros(tile[1].shape))
+    x, _, after = DelayedThompson().act(state, FakeRound(run_words(runs, seed=3)))
+    np.testing.assert_array_equal(x.sum(0), 1)
+    assert after is state
+    assert (abs(np.asarray(x.mean(1)) - expected) < 5 * np.sqrt(expected * (1 - expected) / runs)).all()
+
+
+class FakeRound:
+    def __init__(self, words):
+        self.words = lambda: words
+
+
+def test_thompson_is_a_function_of_the_run():
+    """The same draw whoever is drawn beside it: refused proposals of others do not move it."""
+    alpha = jnp.linspace(1, 3, 5)[:, None] * jnp.ones(64)
+    together = beta_odds(run_words(64), alpha, alpha)
+    alone = beta_odds(randomness.Words(*(word[9] for word in run_words(64))), alpha[:, 9], alpha[:, 9])
+    np.testing.assert_allclose(together[:, 9], alone, rtol=1e-5)
+
+
+EVERY = [DelayedUCB1(), KLUCB(), DelayedThompson(), SuccessiveElimination(100), PhasedElimination(100, 0.5)]
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
+def test_masked_observations_change_nothing(learner):
+    state = learner.init(3, (2,))
+    nothing = jnp.array([False, False])
+    blank = Observation(nothing, jnp.array([-5, -5]), jnp.array([-1, -1]), jnp.array([jnp.nan, 1.0]), jnp.zeros(2), ())
+    after = learner.observe(state, blank)
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+    assert jax.tree.map(lambda leaf: leaf.dtype, after) == jax.tree.map(lambda leaf: leaf.dtype, state)
+
+
+@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize("arms", [1, 1000])
+def test_one_arm_and_many(learner, arms):
+    losses = jb.losses.Bernoulli(np.linspace(0.1, 0.9, arms))
+    result = jb.simulate(
+        learner, losses, jb.delays.UniformRandom(0, 3), rounds=60, runs=3, key=jax.random.key(1), probabilities=True
+    )
+    np.testing.assert_allclose(result.probabilities.sum(1), 1, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delays, ucb1, thompson", [
+    (jb.delays.Fixed(0), (291.56, 0.42), (54.56, 0.335)),
+    (jb.delays.Fixed(100), (333.42, 0.459), (58.88, 0.209)),
+    (jb.delays.PacketLoss(0.7), (392.99, 0.713), (72.45, 0.366)),
+])  # fmt: skip
+def test_regret_of_an_independent_simulation(delays, ucb1, thompson):
+    """K = 5, T = 20000, means and standard errors of a plain event queue in float64."""
+    for learner, (mean, error) in ((DelayedUCB1(), ucb1), (DelayedThompson(), thompson)):
+        result = jb.simulate(
+            learner,
+            jb.losses.Bernoulli([0.4, 0.6, 0.6, 0.6, 0.6]),
+            delays,
+            rounds=20_000,
+            runs=1024,
+            key=jax.random.key(5),
+            record=1,
+        )
+        mine = result.estimate()
+        assert abs(mine.mean[-1] - mean) < 5 * np.hypot(mine.error[-1], error)

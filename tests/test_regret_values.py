@@ -1,0 +1,116 @@
+"""Regret against values that other programs found: an independent float64 simulation, and published curves."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+
+DATA = Path(__file__).parent / "data"
+INDEPENDENT = json.loads((DATA / "independent_regret.json").read_text())["values"]
+PUBLISHED = json.loads((DATA / "published_regret.json").read_text())["values"]
+D = jb.delays
+LAWS = {
+    "fixed 0": (D.Fixed(0), 0),
+    "fixed 10": (D.Fixed(10), 10),
+    "fixed 100": (D.Fixed(100), 100),
+    "geometric mean 10, >127 never": (D.Geometric(10.0, bound=127), 127),
+    "uniform 0..20": (D.UniformRandom(0, 20), 20),
+    "packet loss 0.7": (D.PacketLoss(0.7), 0),
+}
+LEARNERS = {
+    "MZS22": lambda max_delay: jb.BestOfBothWorlds(max_delay),
+    "Tsallis-INF IW": lambda max_delay: jb.TsallisINF(),
+    "Tsallis-INF RV": lambda max_delay: jb.TsallisINF("rv"),
+}
+
+
+def environment(row):
+    gap, arms = row["gap"], row["arms"]
+    if row["env"] == "A":
+        return jb.losses.Bernoulli([(1 - gap) / 2, *[(1 + gap) / 2] * (arms - 1)])
+    return jb.losses.StochasticallyConstrained(gap, arms)
+
+
+def test_a_researchers_numpy_program():
+    """MZS22, K = 10, d = 10, T = 1000: 176.57 ± 0.02 by a float64 program with another solver."""
+    result = jb.simulate(
+        jb.BestOfBothWorlds(10), jb.losses.Bernoulli([0.3, *[0.5] * 9]), D.Fixed(10), rounds=1000, runs=4096, key=jax.random.key(0)
+    )
+    estimate = result.estimate()
+    assert abs(estimate.mean[-1] - 176.57) < 5 * np.hypot(estimate.error[-1], 0.02)
+    assert estimate.error[-1] < 0.1  # a bias of 1 % would be 1.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in INDEPENDENT if row["learner"] in LEARNERS], ids=lambda r: f"{r['learner']} {r['delay']}")
+def test_independent_simulation(row):
+    delays, max_delay = LAWS[row["delay"]]
+    result = jb.simulate(
+        LEARNERS[row["learner"]](max_delay),
+        jb.losses.Bernoulli(row["means"]),
+        delays,
+        rounds=row["rounds"],
+        runs=2048,
+        key=jax.random.key(1),
+        record=1,
+    )
+    estimate = result.estimate()
+    joint = np.hypot(estimate.error[-1], row["stderr"])
+    assert abs(estimate.mean[-1] - row["regret"]) < 5 * joint
+    assert joint < 0.01 * row["regret"], "too few runs to catch a bias"
+
+
+# Curves read off the figures that no reading of the paper reproduces; see docs/published_values.md.
+PUBLISHED_MISSES: set[tuple] = set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["TInf-IW", "TInf-RV"])
+@pytest.mark.parametrize("env", ["A", "B"])
+@pytest.mark.parametrize("gap", [0.25, 0.125])
+@pytest.mark.parametrize("arms", [2, 8])
+def test_published_tsallis_inf_curves(learner, env, gap, arms):
+    rows = [
+        row
+        for row in PUBLISHED
+        if (row["learner"], row["env"], row["gap"], row["arms"]) == (learner, env, gap, arms) and row["round"] <= 100_000
+    ]
+    record = [row["round"] for row in rows]
+    result = jb.simulate(
+        jb.TsallisINF("iw" if learner == "TInf-IW" else "rv"),
+        environment(rows[0]),
+        D.Fixed(0),
+        rounds=record[-1],
+        runs=512,
+        key=jax.random.key(2),
+        record=record,
+    )
+    estimate = result.estimate()
+    spread = result.regret.std(1)
+    for row, mean, error, deviation in zip(rows, estimate.mean, estimate.error, spread, strict=True):
+        if (learner, env, gap, arms, row["round"]) in PUBLISHED_MISSES:
+            continue
+        joint = np.hypot(error, deviation / 10)  # the paper has 100 runs
+        assert abs(mean - row["regret"]) < 0.06 * row["regret"] + 4 * joint, (row, mean)
+
+
+@pytest.mark.slow
+def test_zero_delay_is_tsallis_inf_in_distribution():
+    options = {"rounds": 10_000, "runs": 2048, "record": 1}
+    losses = jb.losses.Bernoulli([0.3, 0.5, 0.5])
+    one = jb.simulate(jb.BestOfBothWorlds(0), losses, D.Fixed(0), key=jax.random.key(3), **options).estimate()
+    two = jb.simulate(jb.TsallisINF(), losses, D.Fixed(0), key=jax.random.key(4), **options).estimate()
+    assert abs(one.mean[-1] - two.mean[-1]) < 5 * np.hypot(one.error[-1], two.error[-1])
+    assert one.error[-1] < 0.01 * one.mean[-1]
+
+
+def test_zero_delay_is_tsallis_inf_path_by_path():
+    options = {"rounds": 200, "runs": 256, "key": jax.random.key(3), "record": 20}
+    losses = jb.losses.Bernoulli([0.3, 0.5, 0.5])
+    one = jb.simulate(jb.BestOfBothWorlds(0), losses, D.Fixed(0), **options)
+    two = jb.simulate(jb.TsallisINF(), losses, D.Fixed(0), **options)
+    np.testing.assert_allclose(one.regret, two.regret, rtol=1e-4)
