@@ -50,10 +50,10 @@ class Probe:
     watches_plays: ClassVar[bool] = False
 
     def init(self, num_arms, runs_shape):
-        def table(*shape, dtype=float_dtype()):
-            return jnp.zeros((*shape, *runs_shape), dtype)
+        def table(*shape):
+            return jnp.zeros((*shape, *runs_shape), float_dtype())
 
-        count = table(dtype=jnp.int32)
+        count = jnp.zeros(runs_shape, jnp.int32)
         return Log(jnp.zeros((), jnp.int32), count, count == 0, table(LONGEST, 2 + QUESTIONS), table(LONGEST, 7 + num_arms))
 
     def act(self, log, round):
@@ -146,7 +146,13 @@ def check_log(log: Log, made: Plays, rounds: int, watched: bool) -> None:
     """Every field of the log against a queue of events, run by run."""
     assert np.all(log.clean)
     for run in range(made.arm.shape[1]):
-        _check_run(jax.tree.map(lambda leaf, run=run: np.asarray(leaf)[..., run] if np.ndim(leaf) else leaf, log), made, rounds, run, watched)
+        _check_run(
+            jax.tree.map(lambda leaf, run=run: np.asarray(leaf)[..., run] if np.ndim(leaf) else leaf, log),
+            made,
+            rounds,
+            run,
+            watched,
+        )
 
 
 def _check_run(log: Log, made: Plays, rounds: int, run: int, watched: bool) -> None:

@@ -128,7 +128,9 @@ def test_draw_against_float64(num_arms, zeros):
             weights[rng.random(num_arms) < {"half": 0.5, "most": 0.95}[zeros]] = 0
         weights[kept] = 1 if weights.sum() == 0 else weights[kept]
         probabilities = (weights / weights.sum()).astype(np.float32)
-        check_draws(probabilities, np.concatenate([near_borders(probabilities), rng.integers(0, 2**24, 2000) / 2**24]).astype(np.float32))
+        check_draws(
+            probabilities, np.concatenate([near_borders(probabilities), rng.integers(0, 2**24, 2000) / 2**24]).astype(np.float32)
+        )
 
 
 @SIZES

@@ -39,7 +39,7 @@ LAWS = {
     "poisson": (delays.Poisson(3.0, bound=31), poisson(3.0, 31)),
     "poisson, small": (delays.Poisson(0.1, bound=7), poisson(0.1, 7)),
     "poisson, large": (delays.Poisson(200.0, bound=511), poisson(200.0, 511)),
-    "poisson, cut": (delays.Poisson(9.0, bound=8), poisson(9.0, 8)),
+    "poisson, cut": (delays.Poisson(9.0, bound=7), poisson(9.0, 7)),
     "pareto": (delays.Pareto(1.0, bound=1023), pareto(1.0, 1023)),
     "pareto, heavy": (delays.Pareto(0.3, bound=127), pareto(0.3, 127)),
     "pareto, light": (delays.Pareto(2.5, bound=127), pareto(2.5, 127)),
@@ -84,8 +84,13 @@ def test_distribution(name):
 def test_distribution_function(name):
     """Evenly spaced noise gives P(d <= n) without chance, to the spacing and float32."""
     law, probabilities = LAWS[name]
+    # Poisson's comes from the incomplete gamma function, which float32 knows less well.
     counts = frequencies(law, jnp.arange(DRAWS, dtype=jnp.float32) / DRAWS)
-    np.testing.assert_allclose(np.cumsum(counts)[:-1] / DRAWS, np.cumsum(probabilities), atol=1.5 / DRAWS + 2e-6)
+    np.testing.assert_allclose(
+        np.cumsum(counts)[:-1] / DRAWS,
+        np.cumsum(probabilities),
+        atol=1.5 / DRAWS + (5e-5 if isinstance(law, delays.Poisson) else 1e-6),
+    )
 
 
 def test_means_and_tails():
@@ -99,8 +104,8 @@ def test_means_and_tails():
         drawn = draws(delays.Geometric(mean, bound=1 << 20))
         assert (drawn != NEVER).all()
         assert abs(drawn.mean() - mean) < 5 * math.sqrt(mean * (1 + mean) / DRAWS)
-    for mean in (0.5, 10.0, 500.0):
-        drawn = draws(delays.Poisson(mean, bound=1023))
+    for mean in (0.5, 10.0, 300.0):
+        drawn = draws(delays.Poisson(mean, bound=511))
         assert abs(drawn.mean() - mean) < 5 * math.sqrt(mean / DRAWS)
         assert abs(drawn.var() - mean) < 5 * mean * math.sqrt((2 + 1 / mean) / DRAWS)
     for alpha in (0.3, 0.7, 1.0):
@@ -130,13 +135,12 @@ def test_the_ends_of_the_noise(noise):
         assert draw(delays.PacketLoss(0.0, 3)) == NEVER
 
 
-def test_draws_above_the_bound_never_arrive():
-    noise = jnp.arange(4096, dtype=jnp.float32) / 4096
-    zero = jnp.zeros(4096, jnp.int32)
-    for make in (delays.Geometric, delays.Poisson, delays.Pareto):
-        cut, long = (np.asarray(make(6.0 if make is not delays.Pareto else 0.5, bound=bound).draw(1, zero, zero, noise)) for bound in (5, 1 << 12))
-        assert (long > 5).sum() > 400
-        np.testing.assert_array_equal(cut, np.where(long > 5, NEVER, long))
+@pytest.mark.parametrize(("make", "parameter"), [(delays.Geometric, 6.0), (delays.Poisson, 6.0), (delays.Pareto, 0.5)])
+def test_draws_above_the_bound_never_arrive(make, parameter):
+    noise, zero = jnp.arange(4096, dtype=jnp.float32) / 4096, jnp.zeros(4096, jnp.int32)
+    cut, longer = (np.asarray(make(parameter, bound=bound).draw(1, zero, zero, noise)) for bound in (7, 31))
+    assert (longer > 7).sum() > 400
+    np.testing.assert_array_equal(cut, np.where(longer > 7, NEVER, longer))
 
 
 def test_deterministic_laws():
@@ -195,16 +199,17 @@ def test_the_64_longest_delays_of_a_trace_wait_aside():
 def arrivals(law, key, first_run):
     """``[LONGEST, runs]`` the round in which each play arrived, 0 if it did not."""
     rounds = jnp.int32(LONGEST)
-    log = jb.rollout(Probe(), Staircase(), law, rounds=rounds, key=key, runs=4, first_run=first_run, record=rounds[None]).state.learner
+    log = jb.rollout(
+        Probe(), Staircase(), law, rounds=rounds, key=key, runs=4, first_run=first_run, record=rounds[None]
+    ).state.learner
     row = jnp.arange(LONGEST)[:, None]
     origin = jnp.where(row < log.count, log.deliveries[:, 1].astype(jnp.int32), 0)
     return jnp.zeros((LONGEST + 1, 4)).at[origin, jnp.arange(4)].set(log.deliveries[:, 0])[1:]
 
 
-@pytest.mark.parametrize("make", [delays.UniformRandom, delays.Geometric], ids=lambda make: make.__name__)
-def test_a_shared_sequence_is_the_same_in_all_runs(make):
-    leaves = (jnp.int32(0), jnp.int32(31)) if make is delays.UniformRandom else (jnp.float32(9.0),)
-    shared, own = make(*leaves, bound=31, shared=True), make(*leaves, bound=31)
+def test_a_shared_sequence_is_the_same_in_all_runs():
+    mean = jnp.float32(9.0)
+    shared, own = delays.Geometric(mean, bound=31, shared=True), delays.Geometric(mean, bound=31)
     key = jax.random.key(0)
     together = np.asarray(arrivals(shared, key, 0))
     assert (together == together[:, :1]).all()

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit import losses, randomness
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
-from tests.event_queue import LONGEST, Probe, plays, words
+from tests.event_queue import LONGEST, Probe, words
 
 DRAWS = 1 << 17
 
@@ -23,78 +24,89 @@ def clipped_mean(mean, deviation):
     return float(np.sum(tail[1:] + tail[:-1]) / 2 * (x[1] - x[0]))
 
 
-MEANS = [0.0, 0.05, 0.3, 0.5, 0.97, 1.0]
+MEANS, DEVIATIONS = [0.0, 0.05, 0.3, 0.5, 0.97, 1.0], [0.05, 0.1, 0.01, 0.2, 0.5, 2.0]
 SAMPLED = {
     "bernoulli": (losses.Bernoulli(MEANS), MEANS),
     "beta": (losses.Beta(MEANS, 3.0), MEANS),
-    "beta, almost a coin": (losses.Beta(MEANS, [0.02] * 6), MEANS),
+    "beta, almost a coin": (losses.Beta(MEANS, 0.02), MEANS),
     "clipped normal": (losses.ClippedNormal(MEANS, 0.3), [clipped_mean(m, 0.3) for m in MEANS]),
-    "clipped normal, narrow": (losses.ClippedNormal(MEANS, [0.05, 0.1, 0.01, 0.2, 0.5, 2.0]), None),
+    "clipped normal, each its own": (
+        losses.ClippedNormal(MEANS, DEVIATIONS),
+        [clipped_mean(m, d) for m, d in zip(MEANS, DEVIATIONS)],
+    ),
     "table": (losses.Table([MEANS]), MEANS),
     "constrained": (losses.StochasticallyConstrained(0.3, arms=6), [0.0] + [0.3] * 5),
     "switching": (losses.Switching([MEANS, MEANS[::-1]], [1, 50]), MEANS),
     "corrupted": (losses.Corrupted(losses.Bernoulli(MEANS), 7.0), [1.0, *MEANS[1:5], 0.0]),
     "corrupted beta": (losses.Corrupted(losses.Beta(MEANS[1:5], 3.0), 7.0), [0.97, 0.3, 0.5, 0.05]),
 }
-SAMPLED["clipped normal, narrow"] = (
-    SAMPLED["clipped normal, narrow"][0],
-    [clipped_mean(m, s) for m, s in zip(MEANS, [0.05, 0.1, 0.01, 0.2, 0.5, 2.0])],
-)
+
+sample = jax.jit(lambda law, t, arm, noise: law.sample(t, arm, noise))
 
 
-def noise(law, seed=0):
-    key = jax.random.key(seed)
+def draws(law, arm: int) -> np.ndarray:
+    """Losses of round 1; fewer for laws that need a key, which are slow."""
+    key = jax.random.key(arm)
     if getattr(law, "needs_key", False):
-        return jax.random.split(key, DRAWS)
-    return (jax.random.bits(key, (DRAWS,), jnp.uint32) >> 8).astype(jnp.float32) / 2**24
+        noise = jax.random.split(key, DRAWS // 4)
+    else:
+        noise = (jax.random.bits(key, (DRAWS,), jnp.uint32) >> 8).astype(jnp.float32) / 2**24
+    return np.asarray(sample(canonical(law), jnp.int32(1), jnp.full(noise.shape, arm, jnp.int32), noise), np.float64)
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_samples_have_the_expected_means(name):
     law, means = SAMPLED[name]
     law.check()
-    law, t = canonical(law), jnp.int32(1)
-    np.testing.assert_allclose(law.expected(t), means, atol=1e-6)
+    np.testing.assert_allclose(canonical(law).expected(jnp.int32(1)), means, atol=1e-6)
     assert law.num_arms == len(means)
-    sample = jax.jit(law.sample)
     for arm, mean in enumerate(means):
-        drawn = np.asarray(sample(t, jnp.full(DRAWS, arm, jnp.int32), noise(law, arm)), np.float64)
+        drawn = draws(law, arm)
         assert drawn.min() >= 0
         assert drawn.max() <= 1
-        assert abs(drawn.mean() - mean) <= 5 * drawn.std() / math.sqrt(DRAWS) + 1e-6
+        assert abs(drawn.mean() - mean) <= 5 * drawn.std() / math.sqrt(drawn.size) + 1e-6
         if mean in (0, 1):
             assert (drawn == mean).all()
 
 
-def test_coins_and_beta_have_the_right_variance():
-    t = jnp.int32(1)
-    for concentration in (0.5, 2.0, 30.0):
-        law = canonical(losses.Beta([0.2, 0.5, 0.9], concentration))
-        sample = jax.jit(law.sample)
-        for arm, mean in enumerate([0.2, 0.5, 0.9]):
-            drawn = np.asarray(sample(t, jnp.full(DRAWS, arm, jnp.int32), noise(law, arm)), np.float64)
-            square = (drawn - mean) ** 2
-            assert abs(square.mean() - mean * (1 - mean) / (1 + concentration)) < 5 * square.std() / math.sqrt(DRAWS)
-    drawn = losses.Bernoulli([0.2, 0.5]).sample(t, jnp.ones(DRAWS, jnp.int32), noise(None))
-    assert set(np.unique(drawn)) == {0, 1}
+@pytest.mark.parametrize("concentration", [0.5, 3.0, 30.0])
+def test_beta_has_the_right_variance(concentration):
+    for arm, mean in enumerate(MEANS):
+        square = (draws(losses.Beta(MEANS, concentration), arm) - mean) ** 2
+        assert abs(square.mean() - mean * (1 - mean) / (1 + concentration)) <= 5 * square.std() / math.sqrt(square.size)
 
 
-def test_a_clipped_normal_has_its_mass_at_the_ends():
-    law = losses.ClippedNormal([0.1], 0.2)
-    drawn = np.asarray(law.sample(1, jnp.zeros(DRAWS, jnp.int32), noise(law)))
+def test_coins_and_clipped_normals_have_their_mass_at_the_ends():
+    assert set(np.unique(draws(losses.Bernoulli([0.2, 0.5]), 1))) == {0, 1}
+    drawn = draws(losses.ClippedNormal([0.1], 0.2), 0)
     for end, mass in ((0, math.erfc(0.5 / math.sqrt(2)) / 2), (1, math.erfc(4.5 / math.sqrt(2)) / 2)):
         assert abs((drawn == end).mean() - mass) < 5 * math.sqrt(mass * (1 - mass) / DRAWS)
 
 
+@pytree_dataclass
+class Keyed:
+    """A law that needs a key."""
+
+    num_arms: ClassVar[int] = 3
+    stationary: ClassVar[bool] = True
+    needs_key: ClassVar[bool] = True
+
+    def expected(self, t):
+        return jnp.full(3, 0.5)
+
+    def sample(self, t, arm, noise):
+        return jax.vmap(jax.random.uniform)(noise)
+
+
 def test_laws_with_keys_get_one_for_each_run_and_round():
     """The key of a loss is its own stream, by the public API."""
-    law, key = losses.Beta([0.2, 0.5, 0.8], 3.0), jax.random.key(3)
-    delays = jb.delays.Fixed(0)
-    log = jb.simulate(Probe(), law, delays, rounds=LONGEST, runs=4, key=key, record=1).state[4]
-    arm = jnp.asarray(plays(delays, key, 4).arm, jnp.int32)
+    key = jax.random.key(3)
+    told = jb.rollout(
+        Probe(), Keyed(), jb.delays.Fixed(0), rounds=LONGEST, key=key, runs=4, record=[LONGEST]
+    ).state.learner.deliveries[:, 3]
     keys = jax.random.wrap_key_data(jnp.asarray(words(key, randomness.LOSS, 4)))
-    np.testing.assert_allclose(log[:, 3], law.sample(1, arm, keys), rtol=1e-5, atol=1e-6)
-    assert len(np.unique(log[:, 3])) == log[:, 3].size
+    np.testing.assert_array_equal(told, jax.vmap(jax.vmap(jax.random.uniform))(keys))
+    assert len(np.unique(told)) == told.size
 
 
 def path(law, rounds: int) -> np.ndarray:
@@ -164,10 +176,11 @@ def test_a_budget_is_spent_and_never_exceeded(means, budget, start):
     assert changed.sum(dtype=np.float64) <= budget * (1 + 1e-6)
 
 
-def test_a_large_budget_is_not_exceeded_either():
+def test_a_large_budget_is_spent_to_float32():
+    """Four million corrupted rounds; the last one is known to a part in a million."""
     law = canonical(losses.Corrupted(losses.Bernoulli([0.25, 0.5]), 2.0**20))
     assert law.expected(jnp.int32(2**22)).tolist() == [0.5, 0.25]
-    assert law.expected(jnp.int32(2**22 + 1)).tolist() == [0.25, 0.5]
+    assert law.expected(jnp.int32(2**22 + 8)).tolist() == [0.25, 0.5]
 
 
 @pytree_dataclass
@@ -200,7 +213,7 @@ def regret_cases(rounds: int):
     rng = np.random.default_rng(7)
     t = np.arange(1, rounds + 1)
     table = rng.random((rounds, 3)) * [1.0, 0.8, 0.9]
-    switching, starts = np.array([[0.2, 0.7, 0.4], [0.9, 0.3, 0.6], [0.1, 0.3, 0.77]]), [1, rounds // 3, rounds // 2 + 7]
+    switching, starts = np.array([[16, 44, 26], [56, 20, 36], [8, 20, 50]]) / 64, [1, rounds // 4, 3 * rounds // 4 + 7]
     odd = phases(Fraction(8, 5), rounds) % 2 == 1
     base, budget, start = np.array([0.15, 0.55, 0.4]), 0.4 * (rounds // 4), rounds // 8
     corrupted = (t >= start) & (t < start + rounds // 4)
@@ -208,7 +221,10 @@ def regret_cases(rounds: int):
         "table": (losses.Table(table), table),
         "switching": (losses.Switching(switching, starts), switching[np.searchsorted(starts, t, side="right") - 1]),
         "constrained": (losses.StochasticallyConstrained(0.3, arms=3), np.where(odd[:, None], [0.7, 1.0, 1.0], [0.0, 0.3, 0.3])),
-        "corrupted": (losses.Corrupted(losses.Bernoulli(base), budget, start), np.where(corrupted[:, None], base[[1, 0, 2]], base)),
+        "corrupted": (
+            losses.Corrupted(losses.Bernoulli(base), budget, start),
+            np.where(corrupted[:, None], base[[1, 0, 2]], base),
+        ),
         "bernoulli": (losses.Bernoulli(base), np.broadcast_to(base, (rounds, 3))),
     }
 
@@ -231,7 +247,9 @@ def test_regret_is_the_exact_sum(name):
 def test_regret_of_the_driver_is_the_same():
     """Blocks of runs, every round recorded, the best arm in hindsight changing on the way."""
     law, means = regret_cases(300)["switching"]
-    result = jb.simulate(Clockwork(), law, jb.delays.Fixed(3), rounds=300, runs=3, key=jax.random.key(0), record=np.arange(1, 301))
+    result = jb.simulate(
+        Clockwork(), law, jb.delays.Fixed(3), rounds=300, runs=3, key=jax.random.key(0), record=np.arange(1, 301)
+    )
     expected = exact_regret(means)
     assert len(np.unique(np.cumsum(means, 0).argmin(1))) > 1
     np.testing.assert_allclose(result.regret, np.stack([expected] * 3, 1), rtol=1e-6, atol=2e-6)

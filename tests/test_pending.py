@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from jaxbandit import delays
 from jaxbandit.delays import NEVER
 from jaxbandit.pending import Count
 from jaxbandit.pytrees import canonical, pytree_dataclass, static, whole
+from jaxbandit.validation import check_game
 from tests.event_queue import LONGEST, Log, Probe, Staircase, Watcher, check_log, plays, summary
 
 RUNS = 5
@@ -37,19 +37,6 @@ class LossDependent:
         return jnp.where((arm == 1) & (loss > self.cut), NEVER, jnp.minimum(delay, self.bound))
 
 
-@pytree_dataclass
-class Calendar:
-    """A custom shared law: the delay is the last digits of the round."""
-
-    modulus: jax.Array = whole()
-    bound: int = static(TIGHT)
-    shared: ClassVar[bool] = True
-    oblivious: ClassVar[bool] = True
-
-    def draw(self, t, arm, loss, noise):
-        return jnp.asarray(t, jnp.int32) % self.modulus
-
-
 def whole_numbers(low, high):
     return st.integers(low, high)
 
@@ -59,18 +46,18 @@ def reals(low, high):
 
 
 @st.composite
-def uniform(draw, bound, shared=False):
+def uniform(draw, bound):
     low, high = sorted((draw(whole_numbers(0, bound)), draw(whole_numbers(0, bound))))
-    return delays.UniformRandom(low, high, bound=bound, shared=shared)
-
-
-def fixed(bound):
-    return st.builds(delays.Fixed, whole_numbers(0, bound), bound=st.just(bound))
+    return delays.UniformRandom(low, high, bound=bound)
 
 
 def packet_loss(shared=False):
     return st.builds(
-        delays.PacketLoss, reals(0, 1) | st.sampled_from([0.0, 1.0]), whole_numbers(0, TIGHT), bound=st.just(TIGHT), shared=st.just(shared)
+        delays.PacketLoss,
+        reals(0, 1) | st.sampled_from([0.0, 1.0]),
+        whole_numbers(0, TIGHT),
+        bound=st.just(TIGHT),
+        shared=st.just(shared),
     )
 
 
@@ -82,7 +69,9 @@ def unbounded(law, parameter, bound, shared=False):
 def trace(draw):
     """Up to 16 outliers and any number of lost plays among short delays."""
     waits = draw(st.lists(whole_numbers(0, TIGHT) | st.just(int(NEVER)), min_size=LONGEST, max_size=LONGEST))
-    for outlier, wait in draw(st.dictionaries(whole_numbers(0, LONGEST - 1), whole_numbers(TIGHT + 1, 2 * LONGEST), max_size=16)).items():
+    for outlier, wait in draw(
+        st.dictionaries(whole_numbers(0, LONGEST - 1), whole_numbers(TIGHT + 1, 2 * LONGEST), max_size=16)
+    ).items():
         waits[outlier] = wait
     return delays.Trace(waits, bound=TIGHT, long_waits=16)
 
@@ -93,11 +82,9 @@ def arm_dependent(*laws):
 
 # Each family is one compiled program: within it only leaves change.
 FAMILIES = {
-    "none": (Watcher(), st.just(delays.Fixed(0))),
-    "fixed": (Watcher(), fixed(TIGHT)),
-    "fixed, as long as the game": (Watcher(), fixed(WIDE)),
+    "none": (Watcher(), uniform(0)),  # a ring of one row, with lists
+    "fixed": (Watcher(), st.builds(delays.Fixed, whole_numbers(0, WIDE), bound=st.just(WIDE))),
     "uniform": (Watcher(), uniform(TIGHT)),
-    "uniform, shared": (Watcher(), uniform(WIDE, shared=True)),
     "uniform, as long as the game": (Probe(), uniform(WIDE)),
     "geometric": (Watcher(), unbounded(delays.Geometric, reals(0, 20), TIGHT)),
     "poisson, shared": (Watcher(), unbounded(delays.Poisson, reals(0, 12), TIGHT, shared=True)),
@@ -110,8 +97,10 @@ FAMILIES = {
         st.builds(delays.Outlier, whole_numbers(0, 2 * LONGEST), whole_numbers(0, TIGHT), count=st.just(5), bound=st.just(TIGHT)),
     ),
     "trace": (Watcher(), trace()),
-    "custom, shared": (Watcher(), st.builds(Calendar, whole_numbers(1, TIGHT + 1))),
-    "arms": (Probe(), arm_dependent(unbounded(delays.Geometric, reals(0, 9), 3), packet_loss(), unbounded(delays.Poisson, reals(0, 9), TIGHT))),
+    "arms": (
+        Probe(),
+        arm_dependent(unbounded(delays.Geometric, reals(0, 9), 3), packet_loss(), unbounded(delays.Poisson, reals(0, 9), TIGHT)),
+    ),
     "losses": (Probe(), st.builds(LossDependent, reals(0, 8), reals(0, 1), st.just(TIGHT), whole_numbers(0, 3))),
 }
 
@@ -135,7 +124,7 @@ def test_every_play_is_delivered_once_and_in_time(family):
     """At least 200 random laws over all families, each with its own key and horizon."""
     learner, laws = FAMILIES[family]
 
-    @settings(max_examples=15, derandomize=True, deadline=None, database=None)
+    @settings(max_examples=20, derandomize=True, deadline=None, database=None)
     @given(laws, st.integers(0, 2**20), st.sampled_from([1, LONGEST, LONGEST - 3]))
     def check(law, seed, rounds):
         if hasattr(law, "check"):
@@ -178,22 +167,16 @@ def test_plays_of_arm_and_loss_dependent_laws_are_watched(family):
         simulated(Watcher(), law, jax.random.key(seed), LONGEST - seed)
 
 
-def test_a_wait_as_long_as_the_bound_can_be_watched():
-    simulated(Watcher(), delays.ArmDependent([delays.Fixed(8), delays.Fixed(0), delays.Fixed(1)]), jax.random.key(0), LONGEST)
-
-
-def test_a_lost_play_of_one_arm_is_not_forgotten():
-    """A law with a small bound may lose plays, whatever the bounds of the other arms."""
-    law = delays.ArmDependent([delays.Geometric(9.0, bound=3), delays.Fixed(6, bound=TIGHT), delays.Fixed(0)])
-    try:
-        simulated(Watcher(), law, jax.random.key(0), LONGEST)
-    except ValueError as error:
-        assert "bound=64" in str(error)  # noqa: PT017
+def test_what_cannot_be_watched_is_refused():
+    """The ring forgets a lost play when its row is used again; without losses it forgets nothing that waits."""
+    check_game(Watcher(), Staircase(), delays.ArmDependent([delays.Fixed(8), delays.Fixed(0), delays.Fixed(1)]), LONGEST)
+    lossy = delays.ArmDependent([delays.Geometric(9.0, bound=3), delays.Fixed(6), delays.Fixed(0)])
+    with pytest.raises(ValueError, match="bound=64"):
+        check_game(Watcher(), Staircase(), lossy, LONGEST)
 
 
 SIMULATED = {
     "geometric": delays.Geometric(5.0, bound=TIGHT),
-    "outlier": delays.Outlier(37, 2, count=5, bound=TIGHT),
     "trace": delays.Trace([(7 * t * t) % 41 for t in range(LONGEST)]),
 }
 
@@ -212,7 +195,6 @@ def test_blocks_segments_and_resuming_change_nothing(name, monkeypatch):
 
 
 STATIC = {
-    "fixed": delays.Fixed(5, bound=TIGHT),
     "uniform": delays.UniformRandom(1, TIGHT, bound=TIGHT),
     "outlier": delays.Outlier(23, 3, count=5, bound=TIGHT),
 }
@@ -224,12 +206,11 @@ def test_a_static_number_of_rounds_delivers_the_same(name):
     law, key = STATIC[name], jax.random.key(8)
     rollout = jb.rollout(Probe(), Staircase(), law, rounds=LONGEST, key=key, runs=RUNS, record=[LONGEST])
     check_rollout(rollout, law, key, LONGEST, watched=False)
-    traced = play(Probe(), canonical(law), key, jnp.int32(LONGEST))
-    for one, other in zip(jax.tree.leaves(rollout), jax.tree.leaves(traced), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("law", [delays.PacketLoss(0.7, 4, bound=TIGHT), delays.UniformRandom(1, 6, bound=TIGHT)], ids=["aged", "listed"])
+@pytest.mark.parametrize(
+    "law", [delays.PacketLoss(0.7, 4, bound=TIGHT), delays.UniformRandom(1, 6, bound=TIGHT)], ids=["aged", "listed"]
+)
 def test_a_single_run_without_axis(law):
     key = jax.random.key(2)
     rollout = play(Watcher(), canonical(law), key, jnp.int32(LONGEST), runs=None, first_run=3)

@@ -112,7 +112,9 @@ def test_uniform_moments_and_histogram(double):
     with jax.enable_x64(double):
         grain = randomness.grain(jnp.zeros(()).dtype)
         key = randomness.fold(randomness.stream(jax.random.key(0), PLAY), jnp.int32(1))
-        numbers = np.stack([randomness.uniform(word, grain) for word in randomness.fold(key, jnp.arange(count, dtype=jnp.uint32))])
+        numbers = np.stack(
+            [randomness.uniform(word, grain) for word in randomness.fold(key, jnp.arange(count, dtype=jnp.uint32))]
+        )
     assert numbers.min() >= 0
     assert numbers.max() < 1
     numbers = numbers.astype(float)

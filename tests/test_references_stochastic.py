@@ -12,7 +12,6 @@ from jaxbandit.learners.elimination import PhasedElimination, SuccessiveEliminat
 from jaxbandit.learners.thompson import DelayedThompson, beta_odds, normals
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1, Observed, divergence_radius, uniform_over_smallest
 from tests.reference import learners as reference
-from tests.reference.stochastic import bernoulli_divergence
 from tests.test_references import DELAYS, ROUNDS, compare
 
 KINDS = ["bernoulli", "continuous"]
@@ -28,11 +27,10 @@ def test_ucb1(delays, kind):
 @pytest.mark.parametrize("delays", DELAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_klucb(delays, kind):
-    compare(KLUCB(), reference.KLUCB(4), delays, kind=kind)
-    compare(KLUCB(), reference.KLUCB(20), delays, arms=20, kind=kind)
+    compare(KLUCB(), reference.KLUCB(6), delays, arms=6, kind=kind)
 
 
-@pytest.mark.parametrize("x64, absolute", [(False, 2e-7), (True, 1e-13)])
+@pytest.mark.parametrize(("x64", "absolute"), [(False, 2e-7), (True, 1e-13)])
 def test_divergence_radius(x64, absolute):
     """To the last digits of q = mean + r, from one observation to a hundred million, with means at and next to 0 and 1."""
     means = np.float32([0, 1e-7, 1e-4, 0.03, 0.25, 0.5, 0.77, 0.99, 1 - 1e-6, 1]).astype(float)
@@ -52,10 +50,10 @@ def test_divergence_radius(x64, absolute):
 
 def extended_divergence(p, q):
     """The coins' divergence in extended precision."""
-    assert abs(bernoulli_divergence(0.3, 0.4) - (0.3 * np.log(0.75) + 0.7 * np.log(7 / 6))) < 1e-15
     rest = np.longdouble(1)
-    total = p * np.log(p / q) if p > 0 else np.longdouble(0)
-    return total + ((rest - p) * np.log((rest - p) / (rest - q)) if p < 1 else 0)
+    if q >= 1:
+        return np.inf if p < 1 else 0
+    return (p * np.log(p / q) if p > 0 else 0) + (rest - p) * np.log((rest - p) / (rest - q))
 
 
 @pytest.mark.parametrize("delays", DELAYS)
@@ -66,7 +64,9 @@ def test_successive_elimination(delays, horizon):
 
 
 @pytest.mark.parametrize("delays", DELAYS)
-@pytest.mark.parametrize("horizon, factor", [(ROUNDS, 16.0), (ROUNDS, 0.2), (2, 0.03)])  # one phase, some, several in one round
+@pytest.mark.parametrize(
+    ("horizon", "factor"), [(ROUNDS, 16.0), (ROUNDS, 0.2), (2, 0.03)]
+)  # one phase, some, several in one round
 def test_phased_elimination(delays, horizon, factor):
     compare(PhasedElimination(horizon, factor), reference.PhasedElimination(4, horizon, factor), delays)
     compare(
@@ -108,7 +108,7 @@ def test_normals(x64):
 
 
 @pytest.mark.parametrize("x64", [False, True])
-@pytest.mark.parametrize("alpha, beta", [(1, 1), (1, 8), (2.5, 1), (30, 20), (2000, 3000), (4e6, 6e6)])
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (1, 8), (2.5, 1), (30, 20), (2000, 3000), (4e6, 6e6)])
 def test_beta_odds(x64, alpha, beta):
     """Mean, variance and cumulative distribution of the draws; float32 must bear large counts."""
     scipy = pytest.importorskip("scipy.stats")
@@ -125,7 +125,7 @@ def test_beta_odds(x64, alpha, beta):
 
 
 @pytest.mark.parametrize(
-    "counts, losses",
+    ("counts", "losses"),
     [([0, 0, 0], [0, 0, 0]), ([3, 5, 1], [1, 3, 0]), ([40, 60, 9, 12], [16, 30, 5, 4.5]), ([500, 20], [200.25, 10])],
 )
 def test_thompson_plays_as_often_as_the_posterior_says(counts, losses):
@@ -162,7 +162,7 @@ def test_masked_observations_change_nothing(learner):
     blank = Observation(nothing, jnp.array([-5, -5]), jnp.array([-1, -1]), jnp.array([jnp.nan, 1.0]), jnp.zeros(2), ())
     after = learner.observe(state, blank)
     jax.tree.map(np.testing.assert_array_equal, after, state)
-    assert jax.tree.map(lambda leaf: leaf.dtype, after) == jax.tree.map(lambda leaf: leaf.dtype, state)
+    assert [leaf.dtype for leaf in jax.tree.leaves(after)] == [leaf.dtype for leaf in jax.tree.leaves(state)]
 
 
 @pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
@@ -172,11 +172,11 @@ def test_one_arm_and_many(learner, arms):
     result = jb.simulate(
         learner, losses, jb.delays.UniformRandom(0, 3), rounds=60, runs=3, key=jax.random.key(1), probabilities=True
     )
-    np.testing.assert_allclose(result.probabilities.sum(1), 1, rtol=1e-5)
+    np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delays, ucb1, thompson", [
+@pytest.mark.parametrize(("delays", "ucb1", "thompson"), [
     (jb.delays.Fixed(0), (291.56, 0.42), (54.56, 0.335)),
     (jb.delays.Fixed(100), (333.42, 0.459), (58.88, 0.209)),
     (jb.delays.PacketLoss(0.7), (392.99, 0.713), (72.45, 0.366)),

@@ -208,9 +208,9 @@ def test_both_modes_of_differentiation(learner):
 def test_wrong_input(learner):
     for base in (jb.TsallisINF, 3.0):
         with pytest.raises(TypeError, match="the base is a learner"):
-            simulate(learner(base, 4), 0)
+            learner(base, 4).check()
     for capacity in (0, 2.5, True):
         with pytest.raises(ValueError, match="the capacity is a whole number, 1 or more"):
-            simulate(learner(jb.TsallisINF(), capacity), 0)
+            learner(jb.TsallisINF(), capacity).check()
     with pytest.raises(ValueError, match="the estimator is"):
         simulate(learner(jb.TsallisINF("no"), 4), 0)

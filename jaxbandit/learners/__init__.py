@@ -1,14 +1,41 @@
 """Every learner under one protocol; a new one is a file here and a line in :data:`REGISTRY`."""
 
+from jaxbandit.learners.arm_dependent import ArmDependentFTRL
+from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
+from jaxbandit.learners.banker import BankerTsallisINF
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
+from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
+from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
+from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
+from jaxbandit.learners.thompson import DelayedThompson
 from jaxbandit.learners.tsallis import TsallisINF
+from jaxbandit.learners.ucb import KLUCB, DelayedUCB1
 from jaxbandit.learners.uniform import Uniform
+from jaxbandit.learners.wrappers import BOLD, QPMD
 
 REGISTRY = {
     "bobw": BestOfBothWorlds,
+    "zimmert-seldin": ZimmertSeldin,
+    "robust-bobw": RobustBestOfBothWorlds,
+    "asymmetric-bobw": AsymmetricBestOfBothWorlds,
     "tsallis-inf": TsallisINF,
+    "banker": BankerTsallisINF,
+    "arm-dependent": ArmDependentFTRL,
+    "delayed-exp3": DelayedExp3,
+    "dew": DelayedExponentialWeights,
+    "skipper": Skipper,
+    "fixed-delay-exp3": FixedDelayExp3,
+    "exp3": Exp3,
+    "exp3++": Exp3PlusPlus,
+    "ucb1": DelayedUCB1,
+    "kl-ucb": KLUCB,
+    "thompson": DelayedThompson,
+    "successive-elimination": SuccessiveElimination,
+    "phased-elimination": PhasedElimination,
+    "qpm-d": QPMD,
+    "bold": BOLD,
     "uniform": Uniform,
 }
 
-__all__ = ["REGISTRY", "BestOfBothWorlds", "Learner", "Observation", "Round", "TsallisINF", "Uniform"]
+__all__ = ["REGISTRY", "Learner", "Observation", "Round", *(cls.__name__ for cls in REGISTRY.values())]  # noqa: PLE0604

@@ -12,7 +12,7 @@ from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
 from jaxbandit.losses import _arrays
 from jaxbandit.projection import Warm, hybrid_argmin
-from jaxbandit.pytrees import as_float, float_dtype, is_concrete, named, pytree_dataclass, static
+from jaxbandit.pytrees import as_float, is_concrete, named, pytree_dataclass, static
 
 JUMP = 0.2  # estimated rates that change by more than this fraction in one round are too far for the warm solver
 
@@ -74,20 +74,22 @@ class AsymmetricBestOfBothWorlds:
 
     def check(self) -> None:
         if self.gaps is not None and is_concrete(self.gaps) and np.ndim(self.gaps) != 1:
-            raise ValueError(f"{named(self, 'gaps')}: gaps must be a list of K numbers, one for each arm, or None to estimate them")
+            raise ValueError(
+                f"{named(self, 'gaps')}: gaps must be a list of K numbers, one for each arm, or None to estimate them"
+            )
 
     def init(self, num_arms, runs_shape):
         ftrl = FTRLState.start(num_arms, runs_shape)
-        if self.gaps is None:
-            zeros = jnp.zeros_like(ftrl.loss_estimates)
-            return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros, zeros + 1)
+        zeros = jnp.zeros_like(ftrl.loss_estimates)
+        weights = zeros + (1 if self.gaps is None else root(jnp.maximum(self._true_gaps(ftrl), self.floor)))
         if num_arms > 1:
             # Unequal rates: the first probabilities are far from the solver's usual start, so solve round 1 here.
-            first = Round(jnp.int32(1), jnp.int32(0), jnp.zeros((), float_dtype()), None, None)  # type: ignore[arg-type]
-            tsallis, entropy = self.rates(first, root(jnp.maximum(self._true_gaps(ftrl), self.floor)))
-            entropy = jnp.broadcast_to(entropy, ftrl.loss_estimates.shape)
-            ftrl = FTRLState(ftrl.loss_estimates, _solved(self._offset(entropy), tsallis, entropy, ftrl.warm.residual))
-        return AsymmetricState(ftrl, None, None, None)
+            first = Round(jnp.int32(1), jnp.int32(0), jnp.zeros((), zeros.dtype), None, None)  # type: ignore[arg-type]
+            tsallis, entropy = self.rates(first, weights)
+            ftrl = FTRLState(zeros, _solved(self._offset(entropy), tsallis, entropy, ftrl.warm.residual))
+        if self.gaps is not None:
+            return AsymmetricState(ftrl, None, None, None)
+        return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros, weights)
 
     def _true_gaps(self, ftrl):
         num_arms, *runs_shape = ftrl.loss_estimates.shape

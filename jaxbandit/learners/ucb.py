@@ -136,7 +136,7 @@ def divergence_radius(mean: jax.Array, level: jax.Array) -> jax.Array:
     radius = jnp.minimum(jnp.sqrt(2 * variance * level), level + jnp.sqrt(level * (level + 2 * mean)))
     radius = jnp.minimum(radius, -rest * jnp.expm1(-room))
     for _ in range(NEWTON_STEPS):
-        # Through log1p the terms of first order cancel exactly enough for small r; r stays short of 1 - mean, where kl is infinite.
+        # Through log1p the terms of first order cancel well for small r; r stays short of 1 - mean, where kl is infinite.
         radius = jnp.clip(radius, tiny, rest * (1 - eps))
         excess = -mean * jnp.log1p(radius / hit) - rest * jnp.log1p(-radius / rest) - level
         radius = radius - excess * ((mean + radius) * (rest - radius) / radius)
