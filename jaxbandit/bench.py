@@ -71,7 +71,7 @@ def play(setting: Setting) -> None:
     import jax
 
     if setting.block:
-        importlib.import_module("jaxbandit.simulate").BLOCK = setting.block
+        setattr(importlib.import_module("jaxbandit.simulate"), "BLOCK", setting.block)  # noqa: B010
     losses = jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)])
     delays = jb.delays.Fixed(setting.delay) if setting.law == "fixed" else jb.delays.Geometric(float(setting.delay), bound=127)
     told = {"max_delay": setting.delay if setting.law == "fixed" else 127}

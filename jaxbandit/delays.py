@@ -2,7 +2,7 @@
 
 Feedback of round t arrives at the **end** of round t + d. A law has a static ``bound`` (the longest wait in the ring of
 pending plays; the next power of two by default, so that few shapes are compiled) and
-``draw(t, arm, loss, noise) -> int32``, where ``noise`` is one uniform number in [0, 1) for each play. :data:`NEVER` is a
+``draw(t, arm, loss, noise) -> int32``, where ``noise`` is one uniform number in (0, 1) for each play. :data:`NEVER` is a
 delay: the feedback is lost, and the play stays outstanding for ever.
 
 With ``shared=True`` all runs meet one sequence, an oblivious adversary's choice; otherwise each run draws its own. A class
@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit.arms import pick
 from jaxbandit.losses import _arrays
-from jaxbandit.pytrees import as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
+from jaxbandit.pytrees import Numbers, as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
 
 NEVER = np.int32(2**31 - 1)
 
@@ -92,7 +92,7 @@ class Fixed:
     """
 
     delay: ArrayLike = whole()
-    bound: int = static(None)
+    bound: int = static(default=None)
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
 
@@ -125,8 +125,8 @@ class UniformRandom:
 
     low: ArrayLike = whole()
     high: ArrayLike = whole()
-    bound: int = static(None)
-    shared: bool = static(False)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -135,7 +135,7 @@ class UniformRandom:
     def check(self) -> None:
         _check_whole(self, "low")
         _check_whole(self, "high")
-        if is_concrete((self.low, self.high)) and self.low > self.high:
+        if is_concrete((self.low, self.high)) and np.any(np.asarray(self.low) > np.asarray(self.high)):
             raise ValueError(f"delays.UniformRandom(low={show(self.low)}, high={show(self.high)}): low must not be above high")
         _check_bound(self, _concrete(self.high), "high")
 
@@ -159,7 +159,7 @@ class Geometric:
 
     mean: ArrayLike
     bound: int = static()
-    shared: bool = static(False)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -187,7 +187,7 @@ class Poisson:
 
     mean: ArrayLike
     bound: int = static()
-    shared: bool = static(False)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -214,7 +214,7 @@ class _Tabulated:
 
     cumulative: jax.Array  # [bound + 1] P(d <= n)
     bound: int = static()
-    shared: bool = static(False)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def draw(self, t, arm, loss, noise):
@@ -233,7 +233,7 @@ class Pareto:
 
     alpha: ArrayLike
     bound: int = static()
-    shared: bool = static(False)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -259,9 +259,9 @@ class PacketLoss:
     """
 
     probability: ArrayLike
-    delay: ArrayLike = whole(0)
-    bound: int = static(None)
-    shared: bool = static(False)
+    delay: ArrayLike = whole(default=0)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -293,7 +293,7 @@ class Bursts:
     """
 
     every: ArrayLike = whole()
-    bound: int = static(None)
+    bound: int = static(default=None)
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
 
@@ -316,7 +316,7 @@ class Bursts:
 class Outlier:
     """The first ``count`` plays wait ``first`` rounds, all others ``delay``: few outliers, σ_max small, d_max huge.
 
-    The outliers wait in a side list, so ``first`` may be anything up to :data:`NEVER`; only ``delay`` sizes the ring.
+    The outliers wait in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
 
     >>> import jaxbandit as jb
     >>> law = jb.delays.Outlier(first=1_000_000)
@@ -325,29 +325,30 @@ class Outlier:
     """
 
     first: ArrayLike = whole()
-    delay: ArrayLike = whole(0)
-    count: int = static(1)
-    bound: int = static(None)
+    delay: ArrayLike = whole(default=0)
+    count: ArrayLike = whole(default=1)
+    bound: int = static(default=None)
+    long_waits: int = static(default=None)  # how many plays can wait longer than the bound: the size of the side list
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
 
     def __post_init__(self):
         _resolve(self, self.delay)
-
-    @property
-    def long_waits(self) -> int:
-        """How many plays can wait longer than ``bound``: the size of the side list."""
-        return self.count
+        if self.long_waits is None and is_concrete(self.count) and is_numeric(self.count) and np.all(np.asarray(self.count) >= 0):
+            object.__setattr__(self, "long_waits", power_of_two(int(np.max(np.asarray(self.count)))))
 
     def check(self) -> None:
-        if not isinstance(self.count, int | np.integer) or self.count < 0:
-            raise ValueError(f"delays.{named(self, 'count')}: the number of outliers is a whole number, 0 or more")
+        _check_whole(self, "count", 0, "the number of outliers")
+        if self.long_waits is None or (is_concrete(self.count) and np.any(np.asarray(self.count) > self.long_waits)):
+            raise ValueError(
+                f"delays.Outlier(count={show(self.count)}, long_waits={self.long_waits}): long_waits is the most outliers there can be"
+            )
         _check_whole(self, "first")
         _check_whole(self, "delay")
         _check_bound(self, _concrete(self.delay), "delay")
 
     def longest(self):
-        return jnp.maximum(jnp.where(self.count > 0, jnp.asarray(self.first), 0), jnp.asarray(self.delay))
+        return jnp.maximum(jnp.where(jnp.asarray(self.count) > 0, jnp.asarray(self.first), 0), jnp.asarray(self.delay))
 
     def draw(self, t, arm, loss, noise):
         return jnp.where(jnp.asarray(t) <= self.count, jnp.asarray(self.first, jnp.int32), jnp.asarray(self.delay, jnp.int32))
@@ -364,9 +365,9 @@ class Trace:
     3
     """
 
-    delays: ArrayLike = whole()  # [T]
-    bound: int = static(None)
-    long_waits: int = static(None)
+    delays: Numbers = whole()  # [T]
+    bound: int = static(default=None)
+    long_waits: int = static(default=None)
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
 
@@ -412,7 +413,7 @@ class ArmDependent:
     """
 
     laws: tuple[Delays, ...]
-    shared: bool = static(False)
+    shared: bool = static(default=False)
 
     def __post_init__(self):
         if isinstance(self.laws, list):

@@ -1,7 +1,7 @@
 """Where losses come from: laws with values in [0, 1], smaller is better.
 
 A law has ``num_arms``, ``expected(t) -> [K]`` (the mean losses of round t, exact, for the regret) and
-``sample(t, arm, noise) -> loss [...]``, where ``noise`` is one uniform number in [0, 1) for each run, or one JAX key
+``sample(t, arm, noise) -> loss [...]``, where ``noise`` is one uniform number in (0, 1) for each run, or one JAX key
 for each run if the class says ``needs_key``. Rounds count from 1.
 """
 
@@ -14,7 +14,7 @@ from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import pick
-from jaxbandit.pytrees import as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
+from jaxbandit.pytrees import Numbers, as_float, is_concrete, is_numeric, named, pytree_dataclass, show, static, whole
 
 
 @runtime_checkable
@@ -55,7 +55,7 @@ class Bernoulli:
     Array(1., dtype=float32)
     """
 
-    means: ArrayLike  # [K]
+    means: Numbers  # [K]
     stationary: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -102,7 +102,7 @@ class Beta:
     True
     """
 
-    means: ArrayLike  # [K]
+    means: Numbers  # [K]
     concentration: ArrayLike = 2.0
     stationary: ClassVar[bool] = True
     needs_key: ClassVar[bool] = True
@@ -159,7 +159,7 @@ class ClippedNormal:
     Array([0.0399, 0.5   ], dtype=float32)
     """
 
-    means: ArrayLike  # [K]
+    means: Numbers  # [K]
     deviation: ArrayLike = 0.1
     stationary: ClassVar[bool] = True
 
@@ -183,8 +183,7 @@ class ClippedNormal:
     def sample(self, t, arm, noise):
         means = jnp.asarray(self.means)
         deviation = jnp.broadcast_to(jnp.asarray(self.deviation, means.dtype), means.shape)
-        # Half a grain away from 0: the quantile of 0 is -inf (clipped, but its derivative is not a number).
-        quantile = jax.scipy.special.ndtri(jnp.maximum(noise, 2.0**-25).astype(means.dtype))
+        quantile = jax.scipy.special.ndtri(jnp.asarray(noise, means.dtype))
         return jnp.clip(pick(means, jnp.asarray(arm)) + pick(deviation, jnp.asarray(arm)) * quantile, 0, 1)
 
 
@@ -200,7 +199,7 @@ class Table:
     Array([1., 0.], dtype=float32)
     """
 
-    losses: ArrayLike  # [T, K]
+    losses: Numbers  # [T, K]
 
     def __post_init__(self):
         _arrays(self, "losses")
@@ -252,7 +251,7 @@ class StochasticallyConstrained:
         if not isinstance(self.arms, int | np.integer) or self.arms < 1:
             raise ValueError(f"losses.{named(self, 'arms')}: arms must be a whole number, 1 or more")
         _check_unit(self, "gap", "the gap", 0)
-        if is_concrete(self.growth) and not (is_numeric(self.growth) and np.size(self.growth) == 1 and self.growth > 1):
+        if is_concrete(self.growth) and not (is_numeric(self.growth) and np.size(self.growth) == 1 and np.all(np.asarray(self.growth) > 1)):
             raise ValueError(f"losses.{named(self, 'growth')}: phases must grow, by a factor above 1")
 
     def expected(self, t):
@@ -279,8 +278,8 @@ class Switching:
     Array([0.8, 0.2], dtype=float32)
     """
 
-    means: ArrayLike  # [P, K]
-    starts: ArrayLike = whole()  # [P]
+    means: Numbers  # [P, K]
+    starts: Numbers = whole()  # [P]
 
     def __post_init__(self):
         _arrays(self, "means", "starts")
@@ -329,7 +328,7 @@ class Corrupted:
 
     base: Losses
     budget: ArrayLike
-    start: ArrayLike = whole(1)
+    start: ArrayLike = whole(default=1)
 
     @property
     def num_arms(self) -> int:
@@ -346,9 +345,11 @@ class Corrupted:
                 "(Bernoulli, Beta or ClippedNormal), so that the budget is spent exactly"
             )
         self.base.check()  # type: ignore[attr-defined]
-        if is_concrete(self.budget) and not (is_numeric(self.budget) and np.size(self.budget) == 1 and 0 <= self.budget < np.inf):
+        budget = np.asarray(self.budget) if is_concrete(self.budget) else np.zeros(())
+        if not (is_numeric(budget) and budget.size == 1 and np.all(budget >= 0) and np.all(budget < np.inf)):
             raise ValueError(f"losses.{named(self, 'budget')}: the budget is the total corruption, a finite number, 0 or more")
-        if is_concrete(self.start) and not (is_numeric(self.start) and np.size(self.start) == 1 and self.start >= 1):
+        start = np.asarray(self.start) if is_concrete(self.start) else np.ones(())
+        if not (is_numeric(start) and start.size == 1 and np.all(start >= 1)):
             raise ValueError(f"losses.{named(self, 'start')}: the first corrupted round is a whole number, 1 or more")
 
     def _exchange(self, t):

@@ -128,6 +128,7 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     twice, y = 2 * entropy, warm.y
     common = twice if twice.ndim < losses.ndim else twice.mean(0)
     mu = jnp.minimum(warm.level - tsallis * warm.typical - common * jnp.log(warm.typical), -tsallis)
+    first = typical = move = jnp.zeros_like(mu)
     for _ in range(WARM_STEPS[losses.dtype]):
         y = jnp.maximum(y * (losses - mu - twice * (jnp.log(y) - 1)) / (tsallis * y + twice), 1)
         slope = tsallis * y + twice

@@ -5,21 +5,25 @@ Constructors only store, because JAX reruns them with tracers, masks and labels 
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 T = TypeVar("T")
+Numbers = ArrayLike | Sequence[Any]  # what a field of numbers may be given as
 
 
-def static(default: Any = dataclasses.MISSING) -> Any:
+def static(*, default: Any = dataclasses.MISSING) -> Any:
     """A field that is part of the program: changing it compiles anew."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
-def whole(default: Any = dataclasses.MISSING) -> Any:
+def whole(*, default: Any = dataclasses.MISSING) -> Any:
     """A leaf that counts rounds, kept as int32 (any other leaf is a float)."""
     return dataclasses.field(default=default, metadata={"whole": True})
 

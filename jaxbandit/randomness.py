@@ -50,16 +50,17 @@ def threefry(key: Words, count: Words) -> Words:
 
 
 def grain(dtype: np.dtype) -> jax.Array:
-    """How many different uniform numbers there are: 2²⁴ in float32, 2³² in float64."""
-    return jnp.asarray(2.0**32 if dtype == jnp.float64 else 2.0**24, dtype)
+    """How many different uniform numbers there are: 2²³ in float32, 2³² in float64."""
+    return jnp.asarray(2.0**32 if dtype == jnp.float64 else 2.0**23, dtype)
 
 
 def uniform(word: jax.Array, grain: jax.Array) -> jax.Array:
-    """A uniform number in [0, 1): the upper bits of a word over :func:`grain`.
+    """A uniform number in (0, 1): the upper bits of a word, plus a half, over :func:`grain`.
 
+    The half keeps the numbers off 0, which would fall into the first arm's cell however small that arm's probability is.
     The grain is an argument because XLA does not repeat a true division: with a constant in its place, each fusion that
     uses the number would compute the word anew.
     """
     if grain.dtype == jnp.float64:
-        return word.astype(grain.dtype) / grain
-    return (word >> np.uint32(8)).astype(jnp.int32).astype(grain.dtype) / grain
+        return (word.astype(grain.dtype) + 0.5) / grain
+    return ((word >> np.uint32(9)).astype(jnp.int32).astype(grain.dtype) + 0.5) / grain

@@ -96,7 +96,7 @@ class Game:
             t = jnp.ones((), jnp.int32)
             return self.learner.act(state, self._round(t, None, jnp.zeros(lead, jnp.int32), jnp.zeros(lead, float_dtype())))[1]
 
-        play = Play(jax.ShapeDtypeStruct(shape, jnp.int32), zero, zero, jax.eval_shape(memo, learner))
+        play = Play(jnp.zeros(shape, jnp.int32), zero, zero, jax.eval_shape(memo, learner))
         excess = None if getattr(self.losses, "stationary", False) else Sum.zero((num_arms,))
         return State(learner, Pending.start(self.delays, play, lead, self._keeps_due()), Sum.zero(shape), excess)
 
@@ -191,7 +191,7 @@ class Game:
             return state, (self.regret(state), x if probabilities else None)
 
         state, (regrets, plays) = lax.scan(one_round, state, jnp.arange(1, rounds + 1, dtype=jnp.int32))
-        return state, regrets[record - 1], plays[record - 1] if probabilities else None
+        return state, regrets[record - 1], None if plays is None else plays[record - 1]
 
 
 def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
@@ -231,8 +231,9 @@ def rollout(learner, losses, delays, *, rounds, key, runs=None, first_run=0, rec
     state = game.start()
     if isinstance(rounds, int | np.integer):
         check_rounds(rounds)
-        record = check_record(record, 0, rounds) if not isinstance(record, int) else log_spaced(rounds, record)
-        state, regrets, plays = game.scan(state, int(rounds), record, probabilities)
+        rounds = int(rounds)
+        record = log_spaced(rounds, record) if isinstance(record, int) else check_record(record, 0, rounds)
+        state, regrets, plays = game.scan(state, rounds, record, probabilities)
     else:
         record = jnp.asarray(record, jnp.int32)
         state, regrets, plays = game.advance(state, jnp.int32(0), record, probabilities)

@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,7 +27,7 @@ def check_key(key: Any) -> None:
 
 
 def _whole(value: Any, least: int, most: float = math.inf) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= most
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 
 
 def check_rounds(rounds: Any) -> None:
@@ -103,6 +104,8 @@ def check_learner(learner: Any) -> None:
     if missing:
         raise TypeError(f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing")
     assert isinstance(learner, Learner)
+    if hasattr(learner, "base"):
+        check_learner(learner.base)  # type: ignore[attr-defined]
     for path, leaf in jax.tree_util.tree_flatten_with_path(learner)[0]:
         if isinstance(leaf, jax.core.Tracer):
             continue

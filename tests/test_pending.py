@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
@@ -119,12 +119,15 @@ def check_rollout(rollout, law, key, rounds, watched):
     np.testing.assert_array_equal(np.broadcast_to(rollout.lost, RUNS), lost)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+SLOW = {"pareto", "uniform, as long as the game"}  # the paths of others, once more
+
+
+@pytest.mark.parametrize("family", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FAMILIES])
 def test_every_play_is_delivered_once_and_in_time(family):
     """At least 200 random laws over all families, each with its own key and horizon."""
     learner, laws = FAMILIES[family]
 
-    @settings(max_examples=20, derandomize=True, deadline=None, database=None)
+    @settings(max_examples=20, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(laws, st.integers(0, 2**20), st.sampled_from([1, LONGEST, LONGEST - 3]))
     def check(law, seed, rounds):
         if hasattr(law, "check"):
@@ -181,15 +184,15 @@ SIMULATED = {
 }
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize("name", ["geometric", pytest.param("trace", marks=pytest.mark.slow)])
 def test_blocks_segments_and_resuming_change_nothing(name, monkeypatch):
     """More runs than a block, stopped at round 30 while plays wait, and cut into stretches of 16 rounds."""
     law, key = SIMULATED[name], jax.random.key(5)
-    runs = driver.BLOCK + 3
-    whole_game = simulated(Probe(), law, key, LONGEST, runs, first_run=11)
+    monkeypatch.setattr(driver, "BLOCK", 4)
+    whole_game = simulated(Probe(), law, key, LONGEST, 7, first_run=11)
     monkeypatch.setattr(driver, "SEGMENT", 16)
-    part = simulated(Probe(), law, key, 30, runs, first_run=11)
-    rest = simulated(Probe(), law, key, LONGEST, runs, first_run=11, resume=part)
+    part = simulated(Probe(), law, key, 30, 7, first_run=11)
+    rest = simulated(Probe(), law, key, LONGEST, 7, first_run=11, resume=part)
     for one, other in zip(whole_game.state, rest.state, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -231,6 +234,7 @@ def test_delays_may_be_mapped_over():
             np.testing.assert_array_equal(one[index], other)
 
 
+@pytest.mark.slow
 def test_random_delays_may_be_mapped_over():
     """Plays due at once in some of the games only: the loop over them goes on for the longest."""
     key, rounds, highs = jax.random.key(4), jnp.int32(LONGEST), np.array([0, 1, 4, 7], np.int32)

@@ -56,7 +56,9 @@ def test_banker(delays, arms):
 @pytest.mark.parametrize("rates", [{}, {"linear": 1.0, "factor": 0.5}])
 def test_asymmetric(delays, centred, gaps, rates):
     mine = AsymmetricBestOfBothWorlds(7, gaps, centred=centred, **rates)
-    compare(mine, reference.AsymmetricBestOfBothWorlds(4, 7, gaps, centred=centred, **rates), delays)
+    # Estimated rates may move by a fifth from one round to the next, which five warm steps follow to about 1e-6 only.
+    tolerance = 1e-9 if gaps else 1e-6
+    compare(mine, reference.AsymmetricBestOfBothWorlds(4, 7, gaps, centred=centred, **rates), delays, tolerance=tolerance)
 
 
 def test_asymmetric_without_floor():
@@ -166,23 +168,17 @@ def test_one_arm(name):
     np.testing.assert_array_equal(result.regret, 0)
 
 
-@pytest.mark.parametrize("gaps", [[0.0, 0.1, 0.3, 0.4], None])
+@pytest.mark.parametrize("gaps", [GAPS, None])
 @pytest.mark.parametrize("centred", [False, True])
 def test_asymmetric_solver_in_float32(gaps, centred):
     """Unequal rates put the first solution, and estimated rates many early ones, far from the solver's usual start."""
-    learner = AsymmetricBestOfBothWorlds(7, gaps, centred=centred)
     rng = np.random.default_rng(0)
-    losses = (rng.random((ROUNDS, 4)) < [0.3, 0.4, 0.6, 0.7]) * 1.0
-    arms, waits = rng.integers(0, 4, ROUNDS), DELAYS["random"](rng)
-    single = injected(learner, arms, losses, waits)["probabilities"]
-    np.testing.assert_allclose(single[:2], reference_start(gaps, centred), rtol=1e-5)
-    assert np.all(np.abs(single.sum(1) - 1) < 1e-5)
-
-
-def reference_start(gaps, centred):
-    """x_1 = x_2 before any feedback can have arrived, up to the growth of the rates."""
+    losses, waits = (rng.random((ROUNDS, 4)) < [0.3, 0.4, 0.6, 0.7]) * 1.0, DELAYS["random"](rng)
     theirs = reference.AsymmetricBestOfBothWorlds(4, 7, gaps, centred=centred)
-    return np.stack([theirs.act(1, []), theirs.act(2, [1])])
+    expected = reference.play(theirs, None, losses, list(waits), rng=rng)
+    got = injected(AsymmetricBestOfBothWorlds(7, gaps, centred=centred), expected["arms"], losses, waits)
+    np.testing.assert_allclose(got["probabilities"][0], expected["probabilities"][0], rtol=1e-5)
+    np.testing.assert_allclose(got["probabilities"], expected["probabilities"], atol=2e-3)
 
 
 @pytest.mark.slow

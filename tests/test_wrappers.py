@@ -110,7 +110,7 @@ def test_bold_regret_is_that_of_its_copies():
 
 
 def test_qpmd_regret_is_its_base_and_a_constant():
-    """Joulani et al. (2013), Theorem 6: at most the base's regret plus the gaps times the most plays outstanding."""
+    """Joulani et al. (2013), for stochastic losses: at most the base's regret plus the gaps times the most plays outstanding."""
     queued = simulate(QPMD(jb.TsallisINF(), 11), 10, rounds=2000).estimate()
     base = simulate(jb.TsallisINF(), 0, rounds=2000).estimate()
     error = np.hypot(queued.error[-1], base.error[-1])
@@ -135,6 +135,8 @@ def test_capacity(learner):
         learner(jb.TsallisINF(), 2).check_state(short)
     with pytest.raises(RuntimeError, match=rf"; use capacity={int(final(2, None).needed)}$"):
         learner(jb.TsallisINF(), 2).check_state(final(2, None))
+    with pytest.raises(RuntimeError, match="of 5 runs; use capacity="):  # 5: padding is not counted
+        simulate(learner(jb.TsallisINF(), 2), 7, rounds=100, runs=5)
 
 
 def test_bold_lost_feedback_keeps_its_copy():

@@ -67,7 +67,7 @@ class ArmDependentFTRL:
         root_time = jnp.sqrt(round.time)
         weight = jnp.maximum(state.weight.value + state.weight.error, 0)
         entropy = root((self.max_missing * root_time + weight) * (self.entropy_scale**2 / log_k))
-        return follow_leader(state.ftrl, self.tsallis_scale * root_time, entropy)
+        return follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
 
     def act(self, state, round):
         probabilities, ftrl = self.leader(state, round)

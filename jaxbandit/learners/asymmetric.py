@@ -1,5 +1,7 @@
 """The open question of Masoudian, Zimmert & Seldin (2022): a rate of its own for each arm."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,7 +65,7 @@ class AsymmetricBestOfBothWorlds:
     max_delay: ArrayLike
     gaps: ArrayLike | None = None  # [K]
     floor: ArrayLike = 0.01
-    centred: bool = static(False)
+    centred: bool = static(default=False)
     linear: ArrayLike = 10.0
     factor: ArrayLike = 24.0
     tsallis_scale: ArrayLike = 1.0
@@ -74,9 +76,7 @@ class AsymmetricBestOfBothWorlds:
 
     def check(self) -> None:
         if self.gaps is not None and is_concrete(self.gaps) and np.ndim(self.gaps) != 1:
-            raise ValueError(
-                f"{named(self, 'gaps')}: gaps must be a list of K numbers, one for each arm, or None to estimate them"
-            )
+            raise ValueError(f"{named(self, 'gaps')}: gaps are a list of K numbers, one for each arm, or None to estimate them")
 
     def init(self, num_arms, runs_shape):
         ftrl = FTRLState.start(num_arms, runs_shape)
@@ -86,7 +86,8 @@ class AsymmetricBestOfBothWorlds:
             # Unequal rates: the first probabilities are far from the solver's usual start, so solve round 1 here.
             first = Round(jnp.int32(1), jnp.int32(0), jnp.zeros((), zeros.dtype), None, None)  # type: ignore[arg-type]
             tsallis, entropy = self.rates(first, weights)
-            ftrl = FTRLState(zeros, _solved(self._offset(entropy), tsallis, entropy, ftrl.warm.residual))
+            offset = self._offset(entropy)
+            ftrl = FTRLState(zeros, _solved(offset, tsallis, entropy, ftrl.warm.residual).shifted(_mean(offset)))
         if self.gaps is not None:
             return AsymmetricState(ftrl, None, None, None)
         return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros, weights)
@@ -98,7 +99,7 @@ class AsymmetricBestOfBothWorlds:
     def _offset(self, entropy):
         return entropy * log_arms(entropy.shape[0]) if self.centred else jnp.zeros_like(entropy)
 
-    def rates(self, round, weights):
+    def rates(self, round, weights) -> tuple[Any, jax.Array]:
         """The inverse rates 1/η_t and, for each arm, 1/γ_{t,i}; ``weights`` are √max(Δ_i, floor)."""
         symmetric = BestOfBothWorlds(self.max_delay, self.linear, self.factor, self.tsallis_scale, self.entropy_scale)
         tsallis, entropy = symmetric.rates(round, weights.shape[0])
@@ -112,17 +113,17 @@ class AsymmetricBestOfBothWorlds:
             gaps = jnp.where(seen, state.means - least(jnp.where(seen, state.means, 1)), 1)
         weights = root(jnp.maximum(gaps, self.floor))
         tsallis, entropy = self.rates(round, weights)
-        ftrl = state.ftrl
-        # The estimates stay without the offset; the solver's start goes with the losses it is given.
-        shift = least(ftrl.loss_estimates)
-        losses = ftrl.loss_estimates - shift
-        tilted, warm = losses + self._offset(entropy), ftrl.warm.shifted(shift)
+        offset = self._offset(entropy)
+        shift = least(state.ftrl.loss_estimates)
+        losses = state.ftrl.loss_estimates - shift
+        # The estimates are kept without the offset, and the solver's start without its mean: both move with the rates.
+        tilted, warm = losses + offset, state.ftrl.warm.shifted(shift - _mean(offset))
         if self.gaps is None:
             jumped = (jnp.abs(weights - state.weights) > JUMP * state.weights).any()
             warm = _solved_if(jumped, tilted, tsallis, entropy, warm)
         lowest = least(tilted)
         probabilities, solved = follow_leader(FTRLState(tilted, warm), tsallis, entropy)
-        ftrl = FTRLState(losses, solved.warm.shifted(-lowest))
+        ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - lowest))
         return probabilities, (), AsymmetricState(ftrl, state.counts, state.means, None if self.gaps is not None else weights)
 
     def observe(self, state, observation):
@@ -134,6 +135,10 @@ class AsymmetricBestOfBothWorlds:
         # A running mean, not a sum: float32 stops adding up at 2²⁴.
         change = (observation.loss - state.means) / jnp.maximum(counts, 1).astype(state.means.dtype)
         return AsymmetricState(ftrl, counts, state.means + jnp.where(played, change, 0), state.weights)
+
+
+def _mean(values: jax.Array) -> jax.Array:
+    return sums(values)[0] / values.shape[0]
 
 
 def _solved(losses, tsallis, entropy, residual) -> Warm:

@@ -17,7 +17,7 @@ from jaxbandit.randomness import Words
 class Round(NamedTuple):
     """What a learner may know at the start of round t."""
 
-    t: jax.Array  # [] int32, the round, from 1
+    t: jax.Array  # [] int32, the round, from 1 ([...] where a wrapper gives each run's copy its own clock)
     outstanding: jax.Array  # [] or [...] int32, σ_t: plays made before t whose feedback has not arrived before t
     total_outstanding: jax.Array  # [] or [...] float, Σ_{s<=t} σ_s
     words: Callable[[], Words]  # two fresh random words for each run, for learners that draw by themselves

@@ -32,10 +32,10 @@ class ExponentialWeights:
         return add_weighted(state, observation)
 
 
-def soft_leader(loss_estimates: jax.Array, rate: jax.Array) -> tuple[jax.Array, jax.Array]:
+def soft_leader(loss_estimates: jax.Array, rate: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Probabilities ∝ exp(-rate·L), and L shifted to min L = 0: rates move, so L is kept and not the weights."""
     losses = loss_estimates - least(loss_estimates)
-    weights = jnp.exp(-rate * losses)
+    weights = jnp.exp(-losses * rate)
     return weights / sums(weights)[0], losses
 
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxbandit.arms import least
 from jaxbandit.projection import Warm, hybrid_argmin_warm
@@ -31,13 +32,13 @@ class FTRLState:
         return self.add(observation.at_arm(observation.weighted_loss(), self.loss_estimates.shape[0]))
 
 
-def follow_leader(state: FTRLState, tsallis: jax.Array, entropy: jax.Array) -> tuple[jax.Array, FTRLState]:
+def follow_leader(state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike) -> tuple[jax.Array, FTRLState]:
     """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
     if state.loss_estimates.shape[0] == 1:
         return jnp.ones_like(state.loss_estimates), state
     shift = least(state.loss_estimates)
     losses = state.loss_estimates - shift
-    probabilities, warm = hybrid_argmin_warm(losses, tsallis, entropy, state.warm.shifted(shift))
+    probabilities, warm = hybrid_argmin_warm(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
 
 

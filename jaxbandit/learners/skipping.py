@@ -89,7 +89,7 @@ class ZimmertSeldin:
     Reference: Zimmert & Seldin, *An Optimal Algorithm for Adversarial Bandits with Arbitrary Delays*, AISTATS 2020.
     """
 
-    skipping: bool = static(False)
+    skipping: bool = static(default=False)
     tsallis_scale: ArrayLike = 1.0
     entropy_scale: ArrayLike = 1.0
 
@@ -101,7 +101,7 @@ class ZimmertSeldin:
         return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
 
     def act(self, state, round):
-        tsallis = self.tsallis_scale * jnp.sqrt(round.time)
+        tsallis = jnp.sqrt(round.time) * self.tsallis_scale
         if not self.skipping:
             log_k = log_arms(state.loss_estimates.shape[0])
             entropy = root(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
@@ -169,7 +169,7 @@ class RobustBestOfBothWorlds:
         waiting = state.waiting.skip(round, round.t - 1, threshold).count(round)
         total = waiting.total.as_float(dtype)
         entropy = root(total * (self.factor * self.entropy_scale**2 / log_k))
-        probabilities, ftrl = follow_leader(state.ftrl, self.tsallis_scale * jnp.sqrt(round.time), entropy)
+        probabilities, ftrl = follow_leader(state.ftrl, jnp.sqrt(round.time) * self.tsallis_scale, entropy)
         # A float is exact enough to wait with the play: rounding matters only where D_t/(D_t - D_s) is so large that λ is 0.
         return probabilities, total, SkippingState(ftrl, waiting)
 

@@ -32,7 +32,7 @@ class TsallisINF:
     Reference: Zimmert & Seldin, *Tsallis-INF: An Optimal Algorithm for Stochastic and Adversarial Bandits*, JMLR 2021.
     """
 
-    estimator: Literal["iw", "rv"] = static("iw")
+    estimator: Literal["iw", "rv"] = static(default="iw")
     scale: ArrayLike = 1.0
     threshold: ArrayLike = 16.0
 

@@ -56,7 +56,7 @@ class QPMD:
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
-    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013, Algorithm 2.
+    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
     """
 
     base: Any
@@ -159,7 +159,7 @@ class BOLD:
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
-    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013, Algorithm 1.
+    Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
     """
 
     base: Any
