@@ -78,13 +78,21 @@ def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
     weights = sums(jnp.swapaxes(grouped, 0, 1))[0]
     below = _cumulative(weights)
     target = uniform * below[-1]
-    group = (below <= target).sum(0, dtype=jnp.int32)
+    group = _first_above(below, weights, target)
     start = pick(below, group) - pick(weights, group)
     inside = sums(jnp.where(is_arm(group, groups)[:, None], grouped, 0))[0]
-    # Rounding may put the target a hair outside its own group: stay inside, on an arm of positive weight.
-    within = _cumulative(inside)
-    last = within[-1] * (1 - jnp.finfo(uniform.dtype).eps)
-    return group * size + (within <= jnp.clip(target - start, 0, last)).sum(0, dtype=jnp.int32)
+    return group * size + _first_above(_cumulative(inside), inside, target - start)
+
+
+def _first_above(below: jax.Array, weights: jax.Array, target: jax.Array) -> jax.Array:
+    """The first row of positive weight whose cumulative sum is above ``target``, else the last of positive weight.
+
+    Sums of different rows are rounded differently: one may rise across a row of weight 0, or end short of the target.
+    """
+    count = weights.shape[0]
+    rows = jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * (weights.ndim - 1))
+    above = jnp.where((weights > 0) & (below > target), rows, count).min(0)
+    return jnp.minimum(above, jnp.where(weights > 0, rows, 0).max(0))
 
 
 def _cumulative(values: jax.Array) -> jax.Array:

@@ -3,7 +3,6 @@
 The replay is Python: random words by ``jax.random.fold_in``, plays in a heap by round of arrival and round of origin.
 """
 
-import functools
 import heapq
 from typing import ClassVar, NamedTuple
 
@@ -101,21 +100,26 @@ class Staircase:
         return (noise + arm.astype(noise.dtype)) / 4
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _words(key, purpose, runs, first_run):
+MOST_RUNS = 8  # one shape for all, which compiles once
+
+
+@jax.jit
+def _words(key, purpose, first_run):
     def word(t, run):
         return jax.random.key_data(jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, purpose), t), run))
 
-    return jax.vmap(jax.vmap(word, (None, 0)), (0, None))(jnp.arange(1, LONGEST + 1), first_run + jnp.arange(runs))
+    return jax.vmap(jax.vmap(word, (None, 0)), (0, None))(jnp.arange(1, LONGEST + 1), first_run + jnp.arange(MOST_RUNS))
 
 
 def words(key, purpose: int, runs: int, first_run: int = 0) -> np.ndarray:
     """``[LONGEST, runs, 2]`` the words of rounds 1 … LONGEST."""
-    return np.asarray(_words(key, purpose, runs, first_run))
+    assert runs <= MOST_RUNS
+    return np.asarray(_words(key, purpose, first_run))[:, :runs]
 
 
 def uniform(word: np.ndarray) -> np.ndarray:
-    return ((word >> 8) / 2**24).astype(np.float32)
+    """The numbers in (0, 1) that the simulator makes of words."""
+    return (((word >> 9) + 0.5) / 2**23).astype(np.float32)
 
 
 class Plays(NamedTuple):

@@ -135,7 +135,7 @@ def test_going_on_with_something_else():
             jb.simulate(**{**GOOD, **change, "rounds": 20}, resume=first)
     with pytest.raises(ValueError, match="must be above the 10 already played"):
         jb.simulate(**GOOD, resume=first)
-    with pytest.raises(ValueError, match="runs=3.*has runs=2"):
+    with pytest.raises(ValueError, match=r"runs=3.*has runs=2"):
         jb.simulate(**{**GOOD, "rounds": 20, "runs": 3}, resume=first)
 
 

@@ -128,7 +128,7 @@ def test_what_has_not_arrived_changes_nothing(name):
     learner = jax.tree.map(jnp.asarray, make(name))
     game = Game.set_up(learner, jb.losses.Bernoulli(jnp.asarray(MEANS)), D.Fixed(1), jax.random.key(0), jnp.arange(4, dtype=jnp.uint32))
     state, _ = jax.jit(game.step)(game.start(), jnp.int32(1))
-    probabilities, memo, acted = learner.act(state.learner, game._round(jnp.int32(2), state.pending, jnp.int32(1), jnp.float32(1)))
+    _, memo, acted = learner.act(state.learner, game._round(jnp.int32(2), state.pending, jnp.int32(1), jnp.float32(1)))
     nothing = jb.learners.Observation(
         jnp.zeros(4, bool), jnp.zeros(4, jnp.int32), jnp.full(4, -1), jnp.full(4, 0.7), jnp.zeros(4), memo
     )

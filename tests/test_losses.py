@@ -12,7 +12,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit import losses, randomness
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
-from tests.event_queue import LONGEST, Probe, words
+from tests.event_queue import LONGEST, Probe, uniform, words
 
 DRAWS = 1 << 17
 
@@ -50,7 +50,7 @@ def draws(law, arm: int) -> np.ndarray:
     if getattr(law, "needs_key", False):
         noise = jax.random.split(key, DRAWS // 4)
     else:
-        noise = (jax.random.bits(key, (DRAWS,), jnp.uint32) >> 8).astype(jnp.float32) / 2**24
+        noise = jnp.asarray(uniform(np.asarray(jax.random.bits(key, (DRAWS,), jnp.uint32))))
     return np.asarray(sample(canonical(law), jnp.int32(1), jnp.full(noise.shape, arm, jnp.int32), noise), np.float64)
 
 

@@ -30,7 +30,7 @@ class LossDependent:
     slope: jax.Array
     cut: jax.Array
     bound: int = static()
-    offset: jax.Array = whole(0)
+    offset: jax.Array = whole(default=0)
 
     def draw(self, t, arm, loss, noise):
         delay = (loss * self.slope).astype(jnp.int32) + jnp.asarray(self.offset, jnp.int32) * (arm == 2)

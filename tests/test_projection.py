@@ -164,7 +164,7 @@ def check(rng, num_arms, count, dtype, per_arm, proved):
     for i in {worst, *rng.choice(count, min(proved, count), replace=False)}:
         start = [_mpf(v) for v in u[:, i]], _mpf(mu[i])
         proof = Exact(*(v[..., i].astype(float).tolist() for v in inputs), start)
-        assert relative_error(exact[:, i], proof.x)[0] < 1e-16
+        assert relative_error(exact[:, i], proof.x)[0] < 1e-15
         if min(proof.x) >= floor:
             assert relative_error(x[:, i], proof.x)[0] <= tolerance
     return float(error[worst])

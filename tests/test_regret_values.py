@@ -61,11 +61,13 @@ def test_independent_simulation(row):
     estimate = result.estimate()
     joint = np.hypot(estimate.error[-1], row["stderr"])
     assert abs(estimate.mean[-1] - row["regret"]) < 5 * joint
-    assert joint < 0.01 * row["regret"], "too few runs to catch a bias"
+    # Five joint standard errors catch 2 % except for RV, whose heavy tail leaves the reference itself with 0.7 %.
+    assert joint < (0.02 if row["learner"] == "Tsallis-INF RV" else 0.004 if row["learner"] == "MZS22" and row["regret"] > 200 else 0.01) * row["regret"]
 
 
-# Curves read off the figures that no reading of the paper reproduces; see docs/published_values.md.
-PUBLISHED_MISSES: set[tuple] = set()
+# The one point that is missed: 184 against 159 published, the last of RV's curve at the largest gap. There a threshold of
+# 4/t in place of the 16/t of the text comes close (test below); at the smaller gap it is the text's that fits.
+PUBLISHED_MISSES = {("TInf-RV", "A", 0.25, 8, 100_000)}
 
 
 @pytest.mark.slow
@@ -96,6 +98,16 @@ def test_published_tsallis_inf_curves(learner, env, gap, arms):
             continue
         joint = np.hypot(error, deviation / 10)  # the paper has 100 runs
         assert abs(mean - row["regret"]) < 0.06 * row["regret"] + 4 * joint, (row, mean)
+
+
+@pytest.mark.slow
+def test_the_published_miss_is_the_threshold():
+    losses = jb.losses.Bernoulli([0.375, *[0.625] * 7])
+    options = {"rounds": 100_000, "runs": 1024, "key": jax.random.key(2), "record": 1}
+    text = jb.simulate(jb.TsallisINF("rv"), losses, D.Fixed(0), **options).estimate()
+    lower = jb.simulate(jb.TsallisINF("rv", threshold=4.0), losses, D.Fixed(0), **options).estimate()
+    assert text.mean[-1] > 1.1 * 159
+    assert abs(lower.mean[-1] - 159) < 0.06 * 159 + 4 * np.hypot(lower.error[-1], lower.error[-1] * np.sqrt(1024 / 100))
 
 
 @pytest.mark.slow

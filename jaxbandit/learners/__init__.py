@@ -38,4 +38,4 @@ REGISTRY = {
     "uniform": Uniform,
 }
 
-__all__ = ["REGISTRY", "Learner", "Observation", "Round", *(cls.__name__ for cls in REGISTRY.values())]  # noqa: PLE0604
+__all__ = ["REGISTRY", "Learner", "Observation", "Round", *(cls.__name__ for cls in REGISTRY.values())]

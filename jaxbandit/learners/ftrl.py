@@ -6,9 +6,9 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import least
+from jaxbandit.learners.base import Observation
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
-from jaxbandit.learners.base import Observation
 
 
 @pytree_dataclass
