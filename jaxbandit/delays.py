@@ -6,7 +6,7 @@ pending plays; the next power of two by default, so that few shapes are compiled
 delay: the feedback is lost, and the play stays outstanding for ever.
 
 With ``shared=True`` all runs meet one sequence, an oblivious adversary's choice; otherwise each run draws its own. A class
-that says ``oblivious`` promises that ``draw`` looks at neither arm nor loss, so that any delay can be drawn again.
+that says ``loses`` may return NEVER; one that says ``oblivious`` promises that ``draw`` looks at neither arm nor loss, so that any delay can be drawn again.
 """
 
 from typing import ClassVar, Protocol, runtime_checkable
@@ -48,11 +48,15 @@ def _resolve(owner, longest) -> None:
 def _check_bound(owner, longest, field: str) -> None:
     name = f"delays.{type(owner).__name__}"
     if owner.bound is None:
-        raise ValueError(f"{name}(bound=None): {field} is not a concrete number here, so give bound=, the longest delay that can come")
+        raise ValueError(
+            f"{name}(bound=None): {field} is not a concrete number here, so give bound=, the longest delay that can come"
+        )
     if not isinstance(owner.bound, int | np.integer) or isinstance(owner.bound, bool) or not 0 <= owner.bound < 2**30:
         raise ValueError(f"{name}(bound={show(owner.bound)}): the bound is a whole number of rounds, 0 or more")
     if longest is not None and np.max(longest) > owner.bound:
-        raise ValueError(f"delays.{named(owner, field)}: the delay {show(np.max(longest))} is above bound={owner.bound}; raise the bound")
+        raise ValueError(
+            f"delays.{named(owner, field)}: the delay {show(np.max(longest))} is above bound={owner.bound}; raise the bound"
+        )
 
 
 def _check_whole(owner, field: str, least: int = 0, what: str = "a delay") -> None:
@@ -160,6 +164,7 @@ class Geometric:
     mean: ArrayLike
     bound: int = static()
     shared: bool = static(default=False)
+    loses: ClassVar[bool] = True  # draws above the bound
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -188,6 +193,7 @@ class Poisson:
     mean: ArrayLike
     bound: int = static()
     shared: bool = static(default=False)
+    loses: ClassVar[bool] = True  # draws above the bound
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -215,6 +221,7 @@ class _Tabulated:
     cumulative: jax.Array  # [bound + 1] P(d <= n)
     bound: int = static()
     shared: bool = static(default=False)
+    loses: ClassVar[bool] = True  # draws above the bound
     oblivious: ClassVar[bool] = True
 
     def draw(self, t, arm, loss, noise):
@@ -234,6 +241,7 @@ class Pareto:
     alpha: ArrayLike
     bound: int = static()
     shared: bool = static(default=False)
+    loses: ClassVar[bool] = True  # draws above the bound
     oblivious: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -266,6 +274,8 @@ class PacketLoss:
 
     def __post_init__(self):
         _resolve(self, self.delay)
+
+    loses: ClassVar[bool] = True
 
     @property
     def age(self):
@@ -373,7 +383,13 @@ class Trace:
 
     def __post_init__(self):
         _arrays(self, "delays")
-        if self.bound is None and is_concrete(self.delays) and is_numeric(self.delays) and np.ndim(self.delays) == 1 and np.size(self.delays):
+        if (
+            self.bound is None
+            and is_concrete(self.delays)
+            and is_numeric(self.delays)
+            and np.ndim(self.delays) == 1
+            and np.size(self.delays)
+        ):
             delays = np.sort(np.where(np.asarray(self.delays) == NEVER, 0, self.delays))
             _resolve(self, delays[max(len(delays) - 65, 0)])
         if self.long_waits is None and self.bound is not None and is_concrete(self.delays):
@@ -392,7 +408,9 @@ class Trace:
         delays = np.asarray(self.delays)
         bad = delays[~((delays >= 0) & (delays == np.floor(delays)) & ((delays < 2**30) | (delays == NEVER)))]
         if bad.size:
-            raise ValueError(f"delays.Trace: {show(bad[0])} is not a delay: whole numbers of rounds, 0 or more, or jb.delays.NEVER")
+            raise ValueError(
+                f"delays.Trace: {show(bad[0])} is not a delay: whole numbers of rounds, 0 or more, or jb.delays.NEVER"
+            )
         _check_bound(self, None, "delays")
 
     def longest(self):
@@ -423,15 +441,23 @@ class ArmDependent:
     def bound(self) -> int:
         return max(getattr(law, "bound", None) or 0 for law in self.laws)  # a wrong law is for `check` to report
 
+    @property
+    def loses(self) -> bool:
+        return any(getattr(law, "loses", False) for law in self.laws)
+
     def check(self, num_arms: int | None = None) -> None:
         if not isinstance(self.laws, tuple) or not self.laws or not all(isinstance(law, Delays) for law in self.laws):
             raise ValueError(f"delays.{named(self, 'laws')}: laws must be a list of delay laws, one for each arm")
         if self.shared:
-            raise ValueError("delays.ArmDependent(shared=True): these delays depend on the arm, and runs play different arms; leave shared out")
+            raise ValueError(
+                "delays.ArmDependent(shared=True): these delays depend on the arm, and runs play different arms; leave shared out"
+            )
         for law in self.laws:
             law.check()  # type: ignore[attr-defined]
             if getattr(law, "long_waits", 0):
-                raise ValueError(f"delays.ArmDependent(laws=[…, {type(law).__name__}(…)]): a law with outliers cannot belong to one arm")
+                raise ValueError(
+                    f"delays.ArmDependent(laws=[…, {type(law).__name__}(…)]): a law with outliers cannot belong to one arm"
+                )
         if num_arms is not None and len(self.laws) != num_arms:
             raise ValueError(f"delays.ArmDependent: {len(self.laws)} laws for {num_arms} arms; give one law for each arm")
 

@@ -40,7 +40,9 @@ def run(out: Path, seed: int = 0) -> None:
     from jaxbandit import plots
 
     start = time.perf_counter()
-    print(f"{RUNS} runs x {ROUNDS} rounds, {ARMS} arms, every loss is seen {DELAY} rounds late; {jax.local_device_count()} device(s)")
+    print(
+        f"{RUNS} runs x {ROUNDS} rounds, {ARMS} arms, every loss is seen {DELAY} rounds late; {jax.local_device_count()} device(s)"
+    )
     figure, panels = plots.figure(columns=2)
     for panel, (title, losses) in zip(panels, regimes().items(), strict=True):
         results = {}

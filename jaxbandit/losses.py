@@ -251,7 +251,9 @@ class StochasticallyConstrained:
         if not isinstance(self.arms, int | np.integer) or self.arms < 1:
             raise ValueError(f"losses.{named(self, 'arms')}: arms must be a whole number, 1 or more")
         _check_unit(self, "gap", "the gap", 0)
-        if is_concrete(self.growth) and not (is_numeric(self.growth) and np.size(self.growth) == 1 and np.all(np.asarray(self.growth) > 1)):
+        if is_concrete(self.growth) and not (
+            is_numeric(self.growth) and np.size(self.growth) == 1 and np.all(np.asarray(self.growth) > 1)
+        ):
             raise ValueError(f"losses.{named(self, 'growth')}: phases must grow, by a factor above 1")
 
     def expected(self, t):

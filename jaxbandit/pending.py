@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandit.counting import Count
 from jaxbandit.delays import NEVER
 from jaxbandit.learners.base import Observation
 from jaxbandit.pytrees import pytree_dataclass
@@ -34,25 +35,6 @@ class Play:
     loss: jax.Array  # [...]
     probability: jax.Array  # [...]
     memo: Any
-
-
-@pytree_dataclass
-class Count:
-    """An exact sum of many counts, past 2³¹: two 32-bit words."""
-
-    high: jax.Array  # uint32
-    low: jax.Array  # uint32
-
-    def add(self, number: jax.Array) -> "Count":
-        low = self.low + number.astype(jnp.uint32)
-        return Count(self.high + (low < self.low).astype(jnp.uint32), low)
-
-    def as_float(self, dtype) -> jax.Array:
-        return self.high.astype(dtype) * 2.0**32 + self.low.astype(dtype)
-
-    def exact(self) -> np.ndarray:
-        """The sum as int64, on the host."""
-        return np.asarray(self.high).astype(np.int64) * 2**32 + np.asarray(self.low).astype(np.int64)
 
 
 @pytree_dataclass

@@ -112,7 +112,9 @@ class Result:
         leaves, structure = jax.tree.flatten(like)
         mine = [leaf[..., columns] if has else leaf for leaf, has in zip(self.state, self.per_run, strict=True)]
         if [(leaf.shape, leaf.dtype) for leaf in mine] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError("resume: the saved state has other shapes or precision than this simulation (is jax_enable_x64 set differently?)")
+            raise ValueError(
+                "resume: the saved state has other shapes or precision than this simulation (is jax_enable_x64 set differently?)"
+            )
         return jax.tree.unflatten(structure, mine)
 
     def estimate(self) -> Estimate:
@@ -127,7 +129,9 @@ class Result:
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one ``.npz`` file, whole or not at all; :meth:`load` reads it back (no pickle)."""
         path = Path(path)
-        arrays = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        arrays = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), np.ndarray)
+        }
         arrays |= {f"state_{i}": leaf for i, leaf in enumerate(self.state)}
         about = {
             "format": FORMAT,
@@ -161,7 +165,9 @@ class Result:
                 raise
             raise ValueError(f"Result.load({str(path)!r}): this is not a file written by Result.save") from error
         if about.get("format") != FORMAT:
-            raise ValueError(f"Result.load({str(path)!r}): format {about.get('format')} is not known here; this version reads format {FORMAT}")
+            raise ValueError(
+                f"Result.load({str(path)!r}): format {about.get('format')} is not known here; this version reads format {FORMAT}"
+            )
         state = [arrays.pop(f"state_{i}") for i in range(len(about["per_run"]))]
         kept = {name: about[name] for name in ("residual", "first_run", "identity", "per_run")}
         return cls(**arrays, **kept, state=state)

@@ -11,27 +11,11 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import arms, randomness
+from jaxbandit.counting import Count, Sum
 from jaxbandit.learners.base import Round
-from jaxbandit.pending import Count, Pending, Play
+from jaxbandit.pending import Pending, Play
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
-
-
-@pytree_dataclass
-class Sum:
-    """A float sum with its rounding error carried along, so that float32 adds up 10⁷ small terms honestly."""
-
-    value: jax.Array
-    error: jax.Array
-
-    @classmethod
-    def zero(cls, shape: tuple[int, ...]) -> "Sum":
-        return cls(jnp.zeros(shape, float_dtype()), jnp.zeros(shape, float_dtype()))
-
-    def add(self, term: jax.Array) -> "Sum":
-        value = self.value + term
-        back = value - self.value
-        return Sum(value, self.error + ((self.value - (value - back)) + (term - back)))
 
 
 @pytree_dataclass
@@ -83,7 +67,14 @@ class Game:
     @classmethod
     def set_up(cls, learner, losses, delays, key, runs) -> "Game":
         streams = tuple(randomness.stream(key, purpose) for purpose in range(4))
-        return cls(learner, losses, delays.prepare() if hasattr(delays, "prepare") else delays, streams, runs, randomness.grain(float_dtype()))
+        return cls(
+            learner,
+            losses,
+            delays.prepare() if hasattr(delays, "prepare") else delays,
+            streams,
+            runs,
+            randomness.grain(float_dtype()),
+        )
 
     def start(self) -> State:
         num_arms, shape = self.losses.num_arms, self.runs.shape

@@ -193,7 +193,12 @@ def _bar(progress: bool, total: int, runs: int, rounds: int):
         return _NoBar()
     from tqdm import tqdm
 
-    return tqdm(total=total, desc=f"{runs} runs x {rounds} rounds", leave=False, bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}<{remaining}")
+    return tqdm(
+        total=total,
+        desc=f"{runs} runs x {rounds} rounds",
+        leave=False,
+        bar_format="{desc} {percentage:3.0f}% {bar} {elapsed}<{remaining}",
+    )
 
 
 def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int, first_run: int) -> int:
@@ -201,7 +206,9 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
         raise TypeError(f"resume={show(resume)}: go on from a Result, as simulate returned it or Result.load read it")
     for part, mark in identity.items():
         if resume.identity.get(part) != mark:
-            raise ValueError(f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays and key")
+            raise ValueError(
+                f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays and key"
+            )
     if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
         raise ValueError(
             f"runs={runs}, first_run={first_run}: the Result to go on from has runs={resume.regret.shape[1]}, "

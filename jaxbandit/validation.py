@@ -19,11 +19,15 @@ MOST_ROUNDS = 2**30
 
 def check_key(key: Any) -> None:
     if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"key={show(key)}: the key must be a typed JAX key, as jax.random.key(0) makes (not PRNGKey, not a number)")
+        raise TypeError(
+            f"key={show(key)}: the key must be a typed JAX key, as jax.random.key(0) makes (not PRNGKey, not a number)"
+        )
     if key.shape != ():
         raise TypeError(f"key of shape {key.shape}: one key is needed; each run gets its own numbers from it")
     if str(jax.random.key_impl(key)) != "threefry2x32":
-        raise TypeError(f"key of implementation {jax.random.key_impl(key)}: runs are defined by threefry; use jax.random.key(seed, impl='threefry2x32')")
+        raise TypeError(
+            f"key of implementation {jax.random.key_impl(key)}: runs are defined by threefry; use jax.random.key(seed, impl='threefry2x32')"
+        )
 
 
 def _whole(value: Any, least: int, most: float = math.inf) -> bool:
@@ -38,7 +42,9 @@ def check_rounds(rounds: Any) -> None:
 def check_runs(runs: Any, first_run: Any) -> None:
     if not _whole(runs, 1):
         raise ValueError(f"runs={show(runs)}: the number of runs is a whole number, 1 or more")
-    if is_concrete(first_run) and not (is_numeric(first_run) and np.size(first_run) == 1 and 0 <= first_run == np.floor(first_run)):
+    if is_concrete(first_run) and not (
+        is_numeric(first_run) and np.size(first_run) == 1 and 0 <= first_run == np.floor(first_run)
+    ):
         raise ValueError(f"first_run={show(first_run)}: the id of the first run is a whole number, 0 or more")
     if is_concrete(first_run) and int(first_run) + runs > 2**32:
         raise ValueError(f"first_run={show(first_run)}, runs={show(runs)}: run ids must stay below 2**32")
@@ -50,7 +56,9 @@ def check_record(record: Any, after: int, rounds: int) -> np.ndarray:
         raise ValueError(f"record={show(record)}: give how many rounds to record, or a list of them")
     array = np.asarray(record)
     if np.any(array != np.floor(array)) or np.any(np.diff(array) <= 0) or array[0] <= after or array[-1] > rounds:
-        raise ValueError(f"record={show(record)}: recorded rounds are whole numbers, ascending, between {after + 1} and rounds={rounds}")
+        raise ValueError(
+            f"record={show(record)}: recorded rounds are whole numbers, ascending, between {after + 1} and rounds={rounds}"
+        )
     array = array.astype(np.int64)
     return array if array[-1] == rounds else np.append(array, rounds)
 
@@ -63,7 +71,9 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
     for law, name in ((losses, "losses"), (delays, "delays")):
         length = getattr(law, "length", None)
         if length is not None and is_concrete(rounds) and rounds > length:
-            raise ValueError(f"rounds={show(rounds)}: {name}.{type(law).__name__} has only {length} rounds; use rounds={length} or a longer one")
+            raise ValueError(
+                f"rounds={show(rounds)}: {name}.{type(law).__name__} has only {length} rounds; use rounds={length} or a longer one"
+            )
     if getattr(learner, "watches_plays", False) and not getattr(delays, "oblivious", False):
         _check_watched(learner, delays, rounds)
     _warn_about_max_delay(learner, delays)
@@ -71,8 +81,7 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
 
 def _check_watched(learner: Any, delays: Any, rounds: Any) -> None:
     """A learner that asks which old plays are outstanding needs the ring to remember those that were lost."""
-    lost = not hasattr(delays, "longest") or not is_concrete(delays) or not np.all(np.asarray(delays.longest()) < delays.bound)
-    if lost and not (is_concrete(rounds) and delays.bound >= rounds):
+    if getattr(delays, "loses", True) and not (is_concrete(rounds) and delays.bound >= rounds):
         raise ValueError(
             f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} asks which plays are outstanding, and "
             f"feedback that depends on the arm may be lost; give the laws bound={show(rounds)}, the number of rounds"
@@ -81,7 +90,9 @@ def _check_watched(learner: Any, delays: Any, rounds: Any) -> None:
 
 def check_losses(losses: Any) -> None:
     if isinstance(losses, type) or not isinstance(losses, Losses):
-        raise TypeError(f"losses={show(losses)}: losses must be a law such as jb.losses.Bernoulli([0.3, 0.5]), with num_arms, expected and sample")
+        raise TypeError(
+            f"losses={show(losses)}: losses must be a law such as jb.losses.Bernoulli([0.3, 0.5]), with num_arms, expected and sample"
+        )
     if hasattr(losses, "check"):
         losses.check()  # type: ignore[attr-defined]
 
@@ -94,7 +105,9 @@ def check_delays(delays: Any, num_arms: int) -> None:
     elif hasattr(delays, "check"):
         delays.check()  # type: ignore[attr-defined]
     if getattr(delays, "shared", False) and not getattr(delays, "oblivious", False):
-        raise ValueError(f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)")
+        raise ValueError(
+            f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)"
+        )
 
 
 def check_learner(learner: Any) -> None:
@@ -102,7 +115,9 @@ def check_learner(learner: Any) -> None:
         raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
     missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
     if missing:
-        raise TypeError(f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing")
+        raise TypeError(
+            f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing"
+        )
     assert isinstance(learner, Learner)
     if hasattr(learner, "base"):
         check_learner(learner.base)  # type: ignore[attr-defined]

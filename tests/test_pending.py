@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from jaxbandit import delays
+from jaxbandit.counting import Count
 from jaxbandit.delays import NEVER
-from jaxbandit.pending import Count
 from jaxbandit.pytrees import canonical, pytree_dataclass, static, whole
 from jaxbandit.validation import check_game
 from tests.event_queue import LONGEST, Log, Probe, Staircase, Watcher, check_log, plays, summary

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit import arms, randomness
+from jaxbandit.counting import Sum
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
-from jaxbandit.rollout import Sum
 
 
 @pytree_dataclass

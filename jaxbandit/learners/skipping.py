@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxbandit.counting import Count
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
-from jaxbandit.pending import Count
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 
 
