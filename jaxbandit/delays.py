@@ -412,6 +412,11 @@ class Trace:
                 f"delays.Trace: {show(bad[0])} is not a delay: whole numbers of rounds, 0 or more, or jb.delays.NEVER"
             )
         _check_bound(self, None, "delays")
+        long = int(((delays > self.bound) & (delays != NEVER)).sum())
+        if long > self.long_waits:
+            raise ValueError(
+                f"delays.Trace(bound={self.bound}, long_waits={self.long_waits}): {long} delays are above the bound; raise one of the two"
+            )
 
     def longest(self):
         return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max()
@@ -440,6 +445,10 @@ class ArmDependent:
     @property
     def bound(self) -> int:
         return max(getattr(law, "bound", None) or 0 for law in self.laws)  # a wrong law is for `check` to report
+
+    @property
+    def length(self) -> int | None:
+        return min((law.length for law in self.laws if hasattr(law, "length")), default=None)  # type: ignore[attr-defined]
 
     @property
     def loses(self) -> bool:

@@ -259,7 +259,11 @@ class StochasticallyConstrained:
     def expected(self, t):
         gap = as_float(self.gap)
         growth = jnp.asarray(self.growth, gap.dtype)
-        phase = jnp.floor(jnp.log1p((growth - 1) * (jnp.asarray(t) - 1).astype(gap.dtype)) / jnp.log(growth)).astype(jnp.int32)
+        played = (jnp.asarray(t) - 1).astype(gap.dtype)
+        # Phase n starts after (growth^n - 1)/(growth - 1) rounds. The logarithm may round across a border: look at both sides.
+        phase = jnp.round(jnp.log1p((growth - 1) * played) / jnp.log(growth))
+        phase = phase - (played < (growth**phase - 1) / (growth - 1) * (1 - 1e-6))
+        phase = phase.astype(jnp.int32)
         best = jnp.where(phase % 2 == 0, jnp.zeros_like(gap), 1 - gap)
         return best + jnp.where(jnp.arange(self.arms) == 0, jnp.zeros_like(gap), gap)
 
@@ -359,7 +363,8 @@ class Corrupted:
         means = self.base.expected(t)
         best, worst, arms = jnp.argmin(means), jnp.argmax(means), jnp.arange(self.num_arms)
         spread = jnp.maximum(means[worst] - means[best], jnp.finfo(means.dtype).tiny)
-        corrupted = (t >= self.start) & ((t - self.start + 1) * spread <= self.budget * (1 + 1e-6))
+        paid = jnp.floor(self.budget / spread + 1e-3)  # rounds; 1e-3 forgives a spread that was rounded up
+        corrupted = (t >= self.start) & (t - self.start < paid)
         exchanged = jnp.where(arms == best, worst, jnp.where(arms == worst, best, arms))
         return jnp.where(corrupted, exchanged, arms)
 

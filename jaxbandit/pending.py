@@ -93,7 +93,7 @@ class Pending:
         def rows(count):
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
 
-        size, extra = 1 << int(delays.bound).bit_length(), getattr(delays, "long_waits", 0)
+        size, extra = 1 << int(delays.bound).bit_length(), getattr(delays, "long_waits", 0) or 0
         # Without a list, an arm of -1 marks a play that never arrives, or was never made.
         plays = rows(size)
         plays = Play(plays.arm - 1, plays.loss, plays.probability, plays.memo)
@@ -117,7 +117,9 @@ class Pending:
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
         """The play of round t waits ``delay`` rounds."""
         size = self.plays.arm.shape[0]
-        slot, never = row(t, size), delay == NEVER
+        slot = row(t, size)
+        # What no list can hold is lost: laws are checked for it, but one of a user's own may return anything.
+        never = delay == NEVER if self.side is not None else delay >= size
         changes: dict[str, Any] = {
             "outstanding": self.outstanding + 1,
             "lost": self.lost + never.astype(jnp.int32),
@@ -136,7 +138,8 @@ class Pending:
 
     def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
         """Whether the play of round s arrives at the end of round t or later; what has left the ring has arrived."""
-        assert self.due is not None
+        if self.due is None:
+            raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         size = self.due.shape[0]
         s = jnp.broadcast_to(s, self.due.shape[1:])
         return (s >= t - size) & (_read(self.due, row(s, size)) >= t)

@@ -97,11 +97,13 @@ class Game:
 
     def _round(self, t, pending: Pending | None, outstanding, total_outstanding) -> Round:
         def is_outstanding(s):
-            if pending is not None and pending.due is not None:
-                late = pending.is_due_from(s, t)
+            if getattr(self.delays, "oblivious", False):
+                zero = jnp.zeros(jnp.shape(s), float_dtype())
+                late = (
+                    self.delays.draw(s, jnp.zeros_like(s), zero, self._delay_noise(s)) >= t - s
+                )  # NEVER is later than any round
             else:
-                delay = self.delays.draw(s, jnp.zeros_like(s), jnp.zeros(jnp.shape(s), float_dtype()), self._delay_noise(s))
-                late = delay >= t - s  # NEVER is later than any round
+                late = jnp.zeros(self.runs.shape, bool) if pending is None else pending.is_due_from(s, t)
             return (s >= 1) & (s < t) & late
 
         return Round(t, outstanding, total_outstanding, lambda: self._words(randomness.LEARNER, t), is_outstanding)

@@ -141,7 +141,8 @@ def simulate(
         """All calls of the block of runs from ``start`` on, one after the other on one device."""
         ids = np.arange(first_run + start, first_run + start + BLOCK, dtype=np.int64).astype(np.uint32)
         mine = jax.device_put(dataclasses.replace(game, runs=ids), device)
-        state = _start(mine) if resume is None else jax.device_put(resume.block_state(like, start, BLOCK), device)
+        # Put, also when it is there already: what jit returns is not bound to a device, and would be compiled for once more.
+        state = jax.device_put(_start(mine) if resume is None else resume.block_state(like, start, BLOCK), device)
         parts = []
         for call in calls:
             state, regrets, plays = _advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)

@@ -6,6 +6,7 @@ For comparisons with the references of ``tests/reference``, path against path, i
         mine = injected(jb.TsallisINF(), arms, losses, delays)
 """
 
+import functools
 import math
 
 import jax
@@ -15,6 +16,9 @@ import numpy as np
 from jaxbandit import randomness
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.pytrees import canonical, float_dtype
+
+# Each program is compiled for a few hundred calls of one run: the compiler's optimisations would cost more than they save.
+QUICK = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def injected(learner, arms, losses, delays, key=None) -> dict:
@@ -29,7 +33,7 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
     arrival = np.array([t + d if math.isfinite(d) else 2**30 for t, d in enumerate(delays, 1)])
     arrivals = jnp.asarray(np.concatenate([[0], arrival]), jnp.int32)
 
-    @jax.jit
+    @QUICK
     def act(state, t, outstanding, total):
         def is_outstanding(s):
             return (s >= 1) & (s < t) & (arrivals[jnp.clip(s, 0, rounds)] >= t)
@@ -39,7 +43,7 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
 
         return learner.act(state, Round(t, outstanding, total, words, is_outstanding))
 
-    observe = jax.jit(learner.observe)
+    observe = QUICK(learner.observe)
     state, total = learner.init(num_arms, ()), 0
     plays, probabilities, counts = {}, np.zeros((rounds, num_arms)), np.zeros(rounds, int)
     for t in range(1, rounds + 1):

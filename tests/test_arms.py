@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jaxbandit import arms
 
+draw = jax.jit(arms.draw)
 SIZES = pytest.mark.parametrize("num_arms", [1, 2, 15, 16, 17, 31, 100, 1000])
 SHAPES = pytest.mark.parametrize("shape", [(), (5,)], ids=["one", "five"])
 LAST = np.float32(1 - 2.0**-24)  # the largest uniform number there is in float32
@@ -140,7 +141,7 @@ def test_draw_one_hot(num_arms, shape):
     for arm in {0, num_arms // 2, num_arms - 1}:
         sure = jnp.zeros((num_arms, *shape)).at[arm].set(1.0)
         for uniform in (0.0, 0.5, LAST):
-            drawn = arms.draw(sure, jnp.full(shape, uniform, jnp.float32))
+            drawn = draw(sure, jnp.full(shape, uniform, jnp.float32))
             assert drawn.shape == shape
             np.testing.assert_array_equal(drawn, arm)
 
@@ -164,11 +165,11 @@ def test_draw_frequencies(num_arms):
     weights = rng.random(num_arms) + 0.05
     weights[rng.integers(0, num_arms, num_arms // 5)] = 0
     probabilities = (weights / weights.sum()).astype(np.float32)
-    draw = jax.jit(lambda uniform: arms.draw(jnp.broadcast_to(probabilities[:, None], (num_arms, uniform.size)), uniform))
+    draws = jax.jit(lambda uniform: arms.draw(jnp.broadcast_to(probabilities[:, None], (num_arms, uniform.size)), uniform))
     counts = np.zeros(num_arms)
     for _ in range(10):
         uniforms = (rng.integers(0, 2**24, count // 10) / 2**24).astype(np.float32)
-        counts += np.bincount(np.asarray(draw(uniforms)), minlength=num_arms)
+        counts += np.bincount(np.asarray(draws(uniforms)), minlength=num_arms)
     expected, alive = count * probabilities.astype(float) / probabilities.astype(float).sum(), probabilities > 0
     assert (counts[~alive] == 0).all()
     chi_square, freedom = ((counts - expected)[alive] ** 2 / expected[alive]).sum(), alive.sum() - 1
@@ -181,5 +182,5 @@ def test_draw_in_float64():
         for num_arms in (5, 17, 300):
             probabilities = rng.dirichlet(np.full(num_arms, 0.3))
             uniforms = rng.integers(0, 2**32, 2000) / 2**32
-            got = np.asarray(arms.draw(jnp.asarray(np.repeat(probabilities[:, None], 2000, 1)), jnp.asarray(uniforms)))
+            got = np.asarray(draw(jnp.asarray(np.repeat(probabilities[:, None], 2000, 1)), jnp.asarray(uniforms)))
             np.testing.assert_array_equal(got, np.searchsorted(reference_cells(probabilities), uniforms, "right") - 1)

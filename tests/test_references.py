@@ -18,11 +18,18 @@ DELAYS = {
     "lost": lambda rng: np.where(rng.random(ROUNDS) < 0.8, rng.integers(0, 5, ROUNDS), math.inf),
 }
 
+# The two harder kinds cover what the other two do; those are for `make test-slow`.
+each_delay = pytest.mark.parametrize(
+    "delays", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("none", "fixed")), "random", "lost"]
+)
+
 
 def compare(mine, theirs, delays: str, arms: int = 4, seed: int = 0, tolerance: float = 1e-9, kind: str = "bernoulli") -> None:
     """The same probabilities, round by round, for injected arms, losses and delays."""
     rng = np.random.default_rng(seed)
-    losses = (rng.random((ROUNDS, arms)) < np.linspace(0.3, 0.7, arms)) * 1.0 if kind == "bernoulli" else rng.random((ROUNDS, arms))
+    losses = (
+        (rng.random((ROUNDS, arms)) < np.linspace(0.3, 0.7, arms)) * 1.0 if kind == "bernoulli" else rng.random((ROUNDS, arms))
+    )
     waits, played = DELAYS[delays](rng), rng.integers(0, arms, ROUNDS)
     # Arms drawn from the reference's own probabilities: uniform ones would weigh rare arms far too often.
     expected = reference.play(theirs, None, losses, list(waits), rng=rng)
@@ -33,13 +40,13 @@ def compare(mine, theirs, delays: str, arms: int = 4, seed: int = 0, tolerance: 
     np.testing.assert_allclose(got["probabilities"], expected["probabilities"], rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 def test_tsallis_inf(delays):
     compare(jb.TsallisINF(), reference.TsallisINF(4), delays)
     compare(jb.TsallisINF("rv"), reference.TsallisINF(4, estimator="rv"), delays)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5, 20])
 def test_best_of_both_worlds(delays, arms):
     compare(jb.BestOfBothWorlds(7), reference.BestOfBothWorlds(arms, max_delay=7), delays, arms)

@@ -9,12 +9,12 @@ import jaxbandit as jb
 from jaxbandit.learners.base import Observation
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
 from tests.reference import learners as reference
-from tests.test_references import DELAYS, ROUNDS, compare
+from tests.test_references import ROUNDS, compare, each_delay
 
 TOTAL = 900.0
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5, 20])
 def test_anytime_rates(delays, arms):
     compare(DelayedExp3(), reference.DelayedExp3(arms), delays, arms)
@@ -22,27 +22,27 @@ def test_anytime_rates(delays, arms):
     compare(Exp3(), reference.Exp3(arms), delays, arms, kind="continuous")
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("max_delay", [0, 2, 14])  # no cap, a cap that does not bind, one that does
 def test_delayed_exponential_weights(delays, max_delay):
     theirs = reference.DelayedExponentialWeights(4, ROUNDS, TOTAL, max_delay)
     compare(DelayedExponentialWeights(ROUNDS, TOTAL, max_delay), theirs, delays)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("beta", [3, 7, 8])  # a fixed delay of 7 is thrown away by 7 and used by 8
 def test_skipper(delays, beta):
     compare(Skipper(beta, ROUNDS, TOTAL), reference.Skipper(4, beta, ROUNDS, TOTAL), delays)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("gamma", [None, 0.4])
 def test_fixed_delay_exp3(delays, gamma):
     compare(FixedDelayExp3(ROUNDS, 7, gamma), reference.FixedDelayExp3(4, ROUNDS, 7, gamma), delays)
     compare(FixedDelayExp3(ROUNDS, 0, gamma), reference.FixedDelayExp3(4, ROUNDS, 0, gamma), delays, kind="continuous")
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize(("alpha", "beta"), [(3.0, 256.0), (0.05, 0.01)])  # with the first, no gap is found in 300 rounds
 def test_exp3_plus_plus(delays, alpha, beta):
     compare(Exp3PlusPlus(alpha, beta), reference.Exp3PlusPlus(4, alpha, beta), delays)

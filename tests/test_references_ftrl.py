@@ -15,7 +15,7 @@ from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
 from jaxbandit.pytrees import pytree_dataclass
 from tests.injected import injected
 from tests.reference import learners as reference
-from tests.test_references import DELAYS, ROUNDS, compare
+from tests.test_references import DELAYS, ROUNDS, compare, each_delay
 
 GAPS = [0.0, 0.1, 0.3, 0.4]
 LEARNERS = {
@@ -30,27 +30,27 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5])
 @pytest.mark.parametrize("skipping", [False, True])
 def test_zimmert_seldin(delays, arms, skipping):
     compare(ZimmertSeldin(skipping), reference.ZimmertSeldin(arms, skipping), delays, arms)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5])
 @pytest.mark.parametrize("factor", [49.0, 1.0, 0.1])  # 49 skips nearly everything in 300 rounds
 def test_robust_best_of_both_worlds(delays, arms, factor):
     compare(RobustBestOfBothWorlds(factor), reference.RobustBestOfBothWorlds(arms, factor), delays, arms)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5])
 def test_banker(delays, arms):
     compare(BankerTsallisINF(), reference.BankerTsallisINF(arms, order="proportional"), delays, arms)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("gaps", [GAPS, None])
 @pytest.mark.parametrize("rates", [{}, {"linear": 1.0, "factor": 0.5}])
@@ -91,7 +91,7 @@ class LearnersOwnNumbers:
         return float(randomness.uniform(words.first, randomness.grain(jnp.zeros(()).dtype)))
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("arms", [2, 5])
 def test_arm_dependent(delays, arms):
     rng = np.random.default_rng(0)

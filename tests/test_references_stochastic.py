@@ -12,19 +12,19 @@ from jaxbandit.learners.elimination import PhasedElimination, SuccessiveEliminat
 from jaxbandit.learners.thompson import DelayedThompson, beta_odds, normals
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1, Observed, divergence_radius, uniform_over_smallest
 from tests.reference import learners as reference
-from tests.test_references import DELAYS, ROUNDS, compare
+from tests.test_references import ROUNDS, compare, each_delay
 
 KINDS = ["bernoulli", "continuous"]
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("kind", KINDS)
 def test_ucb1(delays, kind):
     compare(DelayedUCB1(), reference.DelayedUCB1(4), delays, kind=kind)
     compare(DelayedUCB1(0.3), reference.DelayedUCB1(20, 0.3), delays, arms=20, kind=kind)
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("kind", KINDS)
 def test_klucb(delays, kind):
     compare(KLUCB(), reference.KLUCB(6), delays, arms=6, kind=kind)
@@ -56,14 +56,14 @@ def extended_divergence(p, q):
     return (p * np.log(p / q) if p > 0 else 0) + (rest - p) * np.log((rest - p) / (rest - q))
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize("horizon", [ROUNDS, 2])  # a short horizon makes narrow bounds, so that arms go
 def test_successive_elimination(delays, horizon):
     compare(SuccessiveElimination(horizon), reference.SuccessiveElimination(4, horizon), delays)
     compare(SuccessiveElimination(horizon), reference.SuccessiveElimination(7, horizon), delays, arms=7, kind="continuous")
 
 
-@pytest.mark.parametrize("delays", DELAYS)
+@each_delay
 @pytest.mark.parametrize(
     ("horizon", "factor"), [(ROUNDS, 16.0), (ROUNDS, 0.2), (2, 0.03)]
 )  # one phase, some, several in one round

@@ -18,7 +18,9 @@ def final(learner, delays, key=KEY, losses=LOSSES, rounds=60, **options):
 @pytest.mark.parametrize("delays", [jb.delays.Fixed(4), jb.delays.Geometric(2.0, bound=8), jb.delays.Outlier(30)])
 def test_agrees_with_simulate(delays):
     result = jb.simulate(jb.BestOfBothWorlds(30), LOSSES, delays, rounds=60, runs=5, key=KEY, probabilities=True)
-    mine = jb.rollout(jb.BestOfBothWorlds(30), LOSSES, delays, rounds=60, runs=5, key=KEY, record=result.rounds, probabilities=True)
+    mine = jb.rollout(
+        jb.BestOfBothWorlds(30), LOSSES, delays, rounds=60, runs=5, key=KEY, record=result.rounds, probabilities=True
+    )
     np.testing.assert_allclose(mine.regret, result.regret, rtol=1e-5)
     np.testing.assert_allclose(mine.probabilities, result.probabilities, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(np.broadcast_to(mine.total_delay.exact(), 5), result.total_delay)
@@ -28,7 +30,9 @@ def test_agrees_with_simulate(delays):
 
 def test_traced_rounds_agree_with_static_ones():
     def play(record):
-        return jb.rollout(jb.TsallisINF(), LOSSES, jb.delays.Geometric(2.0, bound=8), rounds=record[-1], key=KEY, runs=4, record=record)
+        return jb.rollout(
+            jb.TsallisINF(), LOSSES, jb.delays.Geometric(2.0, bound=8), rounds=record[-1], key=KEY, runs=4, record=record
+        )
 
     traced = jax.jit(play)(jnp.array([10, 60]))
     np.testing.assert_allclose(traced.regret[-1], final(jb.TsallisINF(), jb.delays.Geometric(2.0, bound=8), runs=4), rtol=1e-5)
@@ -37,7 +41,9 @@ def test_traced_rounds_agree_with_static_ones():
 def test_vmap_over_seeds_learners_and_delays():
     keys = jax.random.split(KEY, 4)
     over_seeds = jax.vmap(lambda key: final(jb.TsallisINF(), jb.delays.Geometric(2.0, bound=8), key))(keys)
-    np.testing.assert_allclose(over_seeds, [final(jb.TsallisINF(), jb.delays.Geometric(2.0, bound=8), key) for key in keys], rtol=1e-4)
+    np.testing.assert_allclose(
+        over_seeds, [final(jb.TsallisINF(), jb.delays.Geometric(2.0, bound=8), key) for key in keys], rtol=1e-4
+    )
 
     factors = jnp.array([0.0, 1.0, 24.0])
     learners = jax.vmap(lambda factor: jb.BestOfBothWorlds(max_delay=4.0, factor=factor))(factors)
@@ -50,7 +56,9 @@ def test_vmap_over_seeds_learners_and_delays():
     np.testing.assert_allclose(
         over_delays, [final(jb.BestOfBothWorlds(4.0), jb.delays.Fixed(int(wait)), runs=3) for wait in waits], rtol=1e-4
     )
-    both = jax.vmap(jax.vmap(lambda key, mean: final(jb.TsallisINF(), jb.delays.Geometric(mean, bound=8), key), (0, None)), (None, 0))
+    both = jax.vmap(
+        jax.vmap(lambda key, mean: final(jb.TsallisINF(), jb.delays.Geometric(mean, bound=8), key), (0, None)), (None, 0)
+    )
     assert both(keys, jnp.array([1.0, 2.0])).shape == (2, 4)
 
 

@@ -11,7 +11,11 @@ LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])
 SETTINGS = {
     "fixed": (jb.BestOfBothWorlds(5), LOSSES, jb.delays.Fixed(5)),
     "per run": (jb.TsallisINF("rv"), LOSSES, jb.delays.Geometric(3.0, bound=15)),
-    "shared": (jb.BestOfBothWorlds(16), jb.losses.StochasticallyConstrained(0.2, 3), jb.delays.Geometric(3.0, bound=16, shared=True)),
+    "shared": (
+        jb.BestOfBothWorlds(16),
+        jb.losses.StochasticallyConstrained(0.2, 3),
+        jb.delays.Geometric(3.0, bound=16, shared=True),
+    ),
     "outlier": (jb.TsallisINF(), jb.losses.Beta([0.3, 0.5, 0.5]), jb.delays.Outlier(first=150, count=3)),
 }
 

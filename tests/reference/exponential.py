@@ -1,4 +1,5 @@
 """Exponential weights with delays (section 6)."""
+
 from __future__ import annotations
 
 import math

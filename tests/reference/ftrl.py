@@ -1,4 +1,5 @@
 """Follow the regularised leader: the projection (section 1) and the learners of sections 2-5, 8 and 9."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """The interface of a reference learner and the driver that runs one."""
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,7 @@ Written from the specification (``algorithms.md``, sections 0-9) and independent
 Rounds count from 1, arms from 0, losses lie in [0, 1] and small is good. Feedback of round s arrives at the *end* of
 round s + d_s. [M] marks a rule recalled rather than read in the source paper.
 """
+
 from .exponential import (  # noqa: F401
     DelayedExp3,
     DelayedExponentialWeights,

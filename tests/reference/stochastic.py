@@ -1,4 +1,5 @@
 """Stochastic learners with delays (section 7)."""
+
 from __future__ import annotations
 
 import math

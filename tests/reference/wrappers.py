@@ -1,4 +1,5 @@
 """Wrappers around a base learner that knows no delays (section 7)."""
+
 from __future__ import annotations
 
 from collections import deque
