@@ -76,24 +76,23 @@ def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
     padding = [(0, groups * size - num_arms)] + [(0, 0)] * (probabilities.ndim - 1)
     grouped = jnp.pad(probabilities, padding).reshape(groups, size, *probabilities.shape[1:])
     weights = sums(jnp.swapaxes(grouped, 0, 1))[0]
-    below = _cumulative(weights)
+    below = jnp.cumsum(weights, 0)
     target = uniform * below[-1]
     group = _first_above(below, weights, target)
     start = pick(below, group) - pick(weights, group)
     inside = sums(jnp.where(is_arm(group, groups)[:, None], grouped, 0))[0]
-    return group * size + _first_above(_cumulative(inside), inside, target - start)
+    return group * size + _first_above(jnp.cumsum(inside, 0), inside, target - start)
 
 
 def _first_above(below: jax.Array, weights: jax.Array, target: jax.Array) -> jax.Array:
-    """The first row of positive weight whose cumulative sum is above ``target``, else the last of positive weight.
-
-    Sums of different rows are rounded differently: one may rise across a row of weight 0, or end short of the target.
-    """
+    """The first row of positive weight whose cumulative sum is above ``target``, else the last of positive weight."""
     count = weights.shape[0]
+    if count <= GROUP:
+        # So few rows are added up in order: a row of weight 0 leaves the sum as it was. Rounding may put the target a hair
+        # outside, from where it is brought back.
+        inside = jnp.clip(target, 0, below[-1] * (1 - jnp.finfo(below.dtype).eps))
+        return (below <= inside).sum(0, dtype=jnp.int32)
+    # Longer sums are cut in pieces, each rounded in its own way: one may rise across a row of weight 0.
     rows = jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * (weights.ndim - 1))
     above = jnp.where((weights > 0) & (below > target), rows, count).min(0)
     return jnp.minimum(above, jnp.where(weights > 0, rows, 0).max(0))
-
-
-def _cumulative(values: jax.Array) -> jax.Array:
-    return jnp.cumsum(values, 0) if values.shape[0] <= GROUP else lax.associative_scan(jnp.add, values, axis=0)

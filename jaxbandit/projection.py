@@ -114,8 +114,8 @@ def _tangent(x, primals, tangents):
 def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
     """:func:`hybrid_argmin` for the loop: a few steps of Halley's method from the previous round's solution.
 
-    Each step is cubic (and exact in y when b = 0); after the last one y follows μ to first order. Two steps are enough for
-    float32 unless hundreds of observations arrive at once, which takes another round or two; float64 takes five.
+    The steps are cubic in μ, and in y but for the last, after which y follows μ to first order. Two are enough for float32
+    unless hundreds of observations arrive at once, which takes another round or two; float64 takes five.
 
     Args:
       losses: ``[K, ...]`` with ``losses.min(0) == 0`` (learners subtract the minimum anyway, to keep float32 honest).
@@ -128,24 +128,31 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     common = twice if twice.ndim < losses.ndim else twice.mean(0)
     mu = jnp.minimum(warm.level - tsallis * warm.typical - common * jnp.log(warm.typical), -tsallis)
     first = typical = move = jnp.zeros_like(mu)
-    for _ in range(WARM_STEPS[losses.dtype]):
-        # Halley's step for a·y + 2b·log y = L - μ in log y's own units; exact when b = 0.
+    steps = WARM_STEPS[losses.dtype]
+    for step in range(steps):
+        # Towards a·y + 2b·log y = L - μ: Halley's steps, the last one Newton's; exact when b = 0. The division is last, here
+        # and below: XLA stores the result of a division and works out anything cheaper again wherever it is used.
         slope = tsallis * y + twice
         missing = losses - mu - tsallis * y - twice * jnp.log(y)
-        square = slope * slope
-        y = jnp.maximum(y * (1 + missing * slope / jnp.maximum(square - 0.5 * twice * missing, 0.25 * square)), 1)
+        if step < steps - 1:
+            square = slope * slope
+            bottom = jnp.maximum(square - 0.5 * twice * missing, 0.25 * square)
+            y = jnp.maximum(y * (bottom + missing * slope), bottom) / bottom
+        else:
+            y = jnp.maximum(y * (slope + missing), slope) / slope
         slope = tsallis * y + twice
         inverse = 1 / (y * slope)  # one division serves x = y⁻² and 1/(a·y + 2b)
         x, flat = (inverse * slope) ** 2, inverse * y
-        # S = Σx and, up to factors of 2, its first and second derivatives in μ.
         weight = x * flat
+        # Towards S = Σx = 1: Halley's step for S^{-1/2}, which is linear in μ for one arm and b = 0. Up to factors of 2 the
+        # sums are S, its first and second derivatives in μ, and the mean of y.
         total, first, second, typical = sums(x, weight, weight * flat * (2 + tsallis * y * flat), weight * y)
-        # Halley's step for S^{-1/2}, which is linear in μ for one arm and b = 0.
         gap = 1 - jnp.sqrt(total)
         bend = jnp.clip(gap * (1.5 - 0.5 * total * second / (first * first)), -1, 0.5)
         move = jnp.minimum(mu + total * gap / (first * (1 - bend)), -tsallis) - mu
         mu = mu + move
-    y = jnp.maximum(y * (1 - move / (tsallis * y + twice)), 1)
+    slope = tsallis * y + twice
+    y = jnp.maximum(y * (slope - move), slope) / slope
     x = 1 / (y * y)
     (total,) = sums(x)
     typical = typical / first
