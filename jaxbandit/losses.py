@@ -363,7 +363,8 @@ class Corrupted:
         means = self.base.expected(t)
         best, worst, arms = jnp.argmin(means), jnp.argmax(means), jnp.arange(self.num_arms)
         spread = jnp.maximum(means[worst] - means[best], jnp.finfo(means.dtype).tiny)
-        paid = jnp.floor(self.budget / spread + 1e-3)  # rounds; 1e-3 forgives a spread that was rounded up
+        # Rounds paid for; a spread or a quotient that was rounded the wrong way shall not cost one.
+        paid = jnp.floor(self.budget / spread * (1 + 2 * jnp.finfo(means.dtype).eps) + 1e-3)
         corrupted = (t >= self.start) & (t - self.start < paid)
         exchanged = jnp.where(arms == best, worst, jnp.where(arms == worst, best, arms))
         return jnp.where(corrupted, exchanged, arms)

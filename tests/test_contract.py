@@ -30,7 +30,7 @@ TOLD = {
     "beta": 12,
     "max_missing": 16,
     "base": jb.TsallisINF(),
-    "capacity": 64,
+    "capacity": 192,
 }
 
 

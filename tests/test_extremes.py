@@ -16,7 +16,7 @@ def play(learner, losses, delays, rounds, runs=8, **options):
     assert np.all(np.isfinite(result.regret))
     assert np.all(np.isfinite(result.probabilities))
     assert np.all(result.probabilities >= 0)
-    np.testing.assert_allclose(result.probabilities.sum(1), 1, atol=4e-7 * np.sqrt(losses.num_arms))
+    np.testing.assert_allclose(result.probabilities.sum(1, dtype=np.float64), 1, atol=4e-7 * np.sqrt(losses.num_arms))
     return result
 
 

@@ -119,7 +119,7 @@ class AsymmetricBestOfBothWorlds:
         # The estimates are kept without the offset, and the solver's start without its mean: both move with the rates.
         tilted, warm = losses + offset, state.ftrl.warm.shifted(shift - _mean(offset))
         if self.gaps is None:
-            jumped = (jnp.abs(weights - state.weights) > JUMP * state.weights).any()
+            jumped = (jnp.abs(weights - state.weights) > JUMP * state.weights).any(0)
             warm = _solved_if(jumped, tilted, tsallis, entropy, warm)
         lowest = least(tilted)
         probabilities, solved = follow_leader(FTRLState(tilted, warm), tsallis, entropy)
@@ -151,10 +151,14 @@ def _solved(losses, tsallis, entropy, residual) -> Warm:
 
 
 def _solved_if(needed, losses, tsallis, entropy, warm: Warm) -> Warm:
-    """:func:`_solved` in rounds that need it: a loop of one turn or none, which vmap does not turn into "always"."""
+    """:func:`_solved` in the runs that need it: a loop of one turn or none, which vmap does not turn into "always".
+
+    The other runs keep their start, so that no run depends on its neighbours.
+    """
+    losses, tsallis, entropy, warm = lax.stop_gradient((losses, tsallis, entropy, warm))
 
     def solve(carry):
-        return jnp.zeros_like(needed), _solved(losses, tsallis, entropy, carry[1].residual)
+        solved = _solved(losses, tsallis, entropy, warm.residual)
+        return jnp.zeros_like(needed), jax.tree.map(lambda new, old: jnp.where(needed, new, old), solved, warm)
 
-    losses, tsallis, entropy, warm = lax.stop_gradient((losses, tsallis, entropy, warm))
-    return lax.while_loop(lambda carry: carry[0], solve, (needed, warm))[1]
+    return lax.while_loop(lambda carry: carry[0].any(), solve, (needed, warm))[1]
