@@ -34,7 +34,6 @@ LEARNERS = {
     "Delayed UCB1": lambda longest, total: jb.DelayedUCB1(),
     "Delayed Thompson": lambda longest, total: jb.DelayedThompson(),
 }
-HEAVY_TAILED = {"Tsallis-INF RV", "Delayed Thompson", "Tsallis-INF IW"}
 
 
 def environment(row):
@@ -70,7 +69,8 @@ def test_independent_simulation(row):
     joint = np.hypot(estimate.error[-1], row["stderr"])
     # MZS24 skips everything at a delay of 100: both are uniform play, without any error but rounding.
     assert abs(estimate.mean[-1] - row["regret"]) < max(5 * joint, 1e-6 * row["regret"])
-    assert joint < (0.012 if row["learner"] in HEAVY_TAILED else 0.006) * row["regret"], "too few runs to catch a bias"
+    # The reference has errors of 0.3 to 0.7 % of its own where regret is small; elsewhere 2 % would be seen.
+    assert joint < (0.015 if row["regret"] < 250 else 0.004) * row["regret"], "too few runs to catch a bias"
 
 
 # The one point that is missed: 184 against 159 published, the last of RV's curve at the largest gap. There a threshold of
