@@ -19,7 +19,7 @@ lint: .venv/dev
 	$(BIN)/pyright
 
 bench: .venv/dev
-	$(BIN)/jaxbandit bench
+	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times peer programs beside it
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
