@@ -70,7 +70,7 @@ def test_independent_simulation(row):
     # MZS24 skips everything at a delay of 100: both are uniform play, without any error but rounding.
     assert abs(estimate.mean[-1] - row["regret"]) < max(5 * joint, 1e-6 * row["regret"])
     # The reference has errors of 0.3 to 0.7 % of its own where regret is small; elsewhere 2 % would be seen.
-    assert joint < (0.015 if row["regret"] < 250 else 0.004) * row["regret"], "too few runs to catch a bias"
+    assert joint < (0.02 if row["regret"] < 250 else 0.004) * row["regret"], "too few runs to catch a bias"
 
 
 # The one point that is missed: 184 against 159 published, the last of RV's curve at the largest gap. There a threshold of
