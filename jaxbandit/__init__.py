@@ -1,6 +1,6 @@
 """jaxbandit: the laboratory for bandits with delayed feedback, in JAX."""
 
-from jaxbandit import delays, learners, losses, plots
+from jaxbandit import delays, learners, losses, measure, plots
 from jaxbandit.learners import (
     BOLD,
     KLUCB,
@@ -25,6 +25,7 @@ from jaxbandit.learners import (
     Uniform,
     ZimmertSeldin,
 )
+from jaxbandit.measure import ControlVariates
 from jaxbandit.projection import hybrid_argmin, hybrid_argmin_warm
 from jaxbandit.result import Estimate, Result
 from jaxbandit.rollout import Rollout, rollout
@@ -41,6 +42,7 @@ __all__ = [
     "AsymmetricBestOfBothWorlds",
     "BankerTsallisINF",
     "BestOfBothWorlds",
+    "ControlVariates",
     "DelayedExp3",
     "DelayedExponentialWeights",
     "DelayedThompson",
@@ -63,6 +65,7 @@ __all__ = [
     "hybrid_argmin_warm",
     "learners",
     "losses",
+    "measure",
     "plots",
     "rollout",
     "simulate",

@@ -15,10 +15,10 @@ import numpy as np
 from jaxbandit.projection import Warm
 from jaxbandit.rollout import State
 
-FORMAT = 1
+FORMAT = 2
 
 
-def fingerprint(learner, losses, delays, key) -> dict[str, str]:
+def fingerprint(learner, losses, delays, key, measure=()) -> dict[str, str]:
     """A short mark of each of the things a run is a function of."""
 
     def mark(tree):
@@ -29,7 +29,8 @@ def fingerprint(learner, losses, delays, key) -> dict[str, str]:
             digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
         return digest.hexdigest()[:16]
 
-    return {"learner": mark(learner), "losses": mark(losses), "delays": mark(delays), "key": mark(jax.random.key_data(key))}
+    parts = {"learner": learner, "losses": losses, "delays": delays, "key": jax.random.key_data(key), "measure": measure}
+    return {name: mark(part) for name, part in parts.items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +66,9 @@ class Result:
     identity: dict[str, str]
     per_run: list[bool]  # which leaves of the state have the runs as last axis
     probabilities: np.ndarray | None = None  # [C, K, runs], if asked for
+    measured: dict[str, np.ndarray] = dataclasses.field(
+        default_factory=dict
+    )  # name -> [C, ..., runs], what ``measure`` asked for
 
     @property
     def run_ids(self) -> np.ndarray:
@@ -75,9 +79,8 @@ class Result:
     def assemble(cls, recorded, blocks, *, game, runs, first_run, identity) -> "Result":
         """Join what the blocks of runs brought back; what belongs to padding is dropped."""
 
-        def join(index):
-            return np.concatenate([np.concatenate([part[index] for part in parts]) for parts, _ in blocks], -1)[..., :runs]
-
+        records = [jax.tree.map(lambda *parts: np.concatenate(parts), *parts) for parts, _ in blocks]
+        records = jax.tree.map(lambda *parts: np.concatenate(parts, -1)[..., :runs], *records)
         leaves, structure = zip(*(jax.tree.flatten(state) for _, state in blocks), strict=True)
         per_run = _has_runs(game)
         joined = [
@@ -94,7 +97,7 @@ class Result:
 
         return cls(
             rounds=np.asarray(recorded, np.int64),
-            regret=join(0),
+            regret=records.regret,
             outstanding_max=for_each_run(state.pending.outstanding_max),
             total_delay=for_each_run(state.pending.total_outstanding.exact()),
             lost=for_each_run(state.pending.lost),
@@ -103,7 +106,8 @@ class Result:
             first_run=first_run,
             identity=identity,
             per_run=per_run,
-            probabilities=None if blocks[0][0][0][1] is None else join(1),
+            probabilities=records.probabilities,
+            measured=records.measured,
         )
 
     def block_state(self, like: State, start: int, block: int) -> State:
@@ -117,13 +121,22 @@ class Result:
             )
         return jax.tree.unflatten(structure, mine)
 
-    def estimate(self) -> Estimate:
-        """Mean regret and its 95 % interval at each recorded round (Student's t over runs)."""
-        runs = self.regret.shape[1]
+    def estimate(self, control_variates: bool = True) -> Estimate:
+        """Mean regret and its 95 % interval at each recorded round (Student's t over runs).
+
+        With ``measure=[jb.ControlVariates()]`` recorded, the mean is the intercept of a least squares fit of the regret on
+        quantities F whose mean is known to be 0: regret = mean + <c, F> + noise. The error is that of the intercept. With
+        few runs fewer F are used (at most one for every ten runs), with fewer than 10 K runs none.
+        ``control_variates=False`` gives the plain mean.
+        """
         regret = self.regret.astype(np.float64)
-        mean = regret.mean(1)
-        error = regret.std(1, ddof=1) / np.sqrt(runs) if runs > 1 else np.full_like(mean, np.nan)
-        half = _student(runs - 1) * error
+        features = self.measured.get("control_variates") if control_variates else None
+        rows = [
+            _intercept(regret[c], None if features is None else _increments(features[: c + 1], self.rounds[: c + 1]))
+            for c in range(len(regret))
+        ]
+        mean, error, freedom = (np.array(column) for column in zip(*rows, strict=True))
+        half = np.array([_student(int(f)) for f in freedom]) * error
         return Estimate(self.rounds, mean, error, mean - half, mean + half)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -133,6 +146,7 @@ class Result:
             f.name: getattr(self, f.name) for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), np.ndarray)
         }
         arrays |= {f"state_{i}": leaf for i, leaf in enumerate(self.state)}
+        arrays |= {f"measured_{name}": array for name, array in self.measured.items()}
         about = {
             "format": FORMAT,
             "residual": self.residual,
@@ -169,8 +183,9 @@ class Result:
                 f"Result.load({str(path)!r}): format {about.get('format')} is not known here; this version reads format {FORMAT}"
             )
         state = [arrays.pop(f"state_{i}") for i in range(len(about["per_run"]))]
+        measured = {name: arrays.pop(f"measured_{name}") for name in [n[9:] for n in arrays if n.startswith("measured_")]}
         kept = {name: about[name] for name in ("residual", "first_run", "identity", "per_run")}
-        return cls(**arrays, **kept, state=state)
+        return cls(**arrays, **kept, state=state, measured=measured)
 
     def to_xarray(self):
         """A labelled ``xarray.Dataset`` with dimensions ``round``, ``run`` (and ``arm``). Needs the extra ``jaxbandit[data]``."""
@@ -183,6 +198,9 @@ class Result:
             variables[name] = ("run", getattr(self, name))
         if self.probabilities is not None:
             variables["probability"] = (("round", "arm", "run"), self.probabilities)
+        for name, array in self.measured.items():
+            between = [f"{name}_{axis}" for axis in range(1, array.ndim - 1)]
+            variables[name] = (("round", *between, "run"), array)
         data = xarray.Dataset(variables, {"round": self.rounds, "run": self.run_ids}, {"residual": self.residual})
         data.regret.attrs["long_name"] = "pseudo-regret"
         return data
@@ -192,6 +210,42 @@ class Result:
         from jaxbandit import plots
 
         return plots.regret({"regret": self}, **options)
+
+
+BINS = 8  # of log-time, for the control variates of one recorded round
+RUNS_PER_FEATURE = 10
+
+
+def _increments(features: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    """``[p, runs]``: how much each of ``features [c, K, runs]`` grew within stretches of rounds, evenly spaced in log-time."""
+    count, num_arms, runs = features.shape
+    bins = min(BINS, count, runs // (RUNS_PER_FEATURE * num_arms))
+    if bins == 0:
+        return np.empty((0, runs))
+    wanted = np.geomspace(rounds[0], rounds[-1], bins + 1)[1:]
+    ends = np.unique([*np.searchsorted(rounds, wanted[:-1] * (1 - 1e-9)), count - 1])
+    return np.diff(features[ends].astype(np.float64), axis=0, prepend=0).reshape(-1, runs)
+
+
+def _intercept(values: np.ndarray, features: np.ndarray | None) -> tuple[float, float, int]:
+    """The mean of ``values [runs]`` given that ``features [p, runs]`` have mean 0: with its standard error and freedom."""
+    runs = len(values)
+    mean, deviations = values.mean(), values - values.mean()
+    shift, leverage, used = 0.0, 0.0, 0
+    if features is not None and len(features):
+        centre = features.mean(1)
+        left, sizes, right = np.linalg.svd((features - centre[:, None]).T, full_matrices=False)
+        kept = sizes > 1e-7 * sizes.max() if sizes.max() > 0 else np.zeros(len(sizes), bool)
+        used = int(kept.sum())
+        weights = (right[kept] @ centre) / sizes[kept]  # of the centre in the basis of the fit
+        along = left[:, kept].T @ deviations
+        shift, leverage = float(along @ weights), float(weights @ weights)
+        deviations = deviations - left[:, kept] @ along
+    freedom = runs - 1 - used
+    if freedom < 1:
+        return float(mean), float("nan"), 0
+    variance = float(deviations @ deviations) / freedom
+    return float(mean - shift), float(np.sqrt(variance * (1 / runs + leverage))), freedom
 
 
 def _student(freedom: int) -> float:
@@ -212,6 +266,10 @@ def _has_runs(game) -> list[bool]:
 
     def shapes(count):
         other = dataclasses.replace(game, runs=jax.ShapeDtypeStruct((count,), np.uint32))
-        return [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(type(game).start, other))]
+        return [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(_start, other))]
 
     return [one != two for one, two in zip(shapes(3), shapes(5), strict=True)]
+
+
+def _start(game) -> State:
+    return game.start()

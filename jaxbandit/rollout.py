@@ -13,6 +13,7 @@ from jax import lax
 from jaxbandit import arms, randomness
 from jaxbandit.counting import Count, Sum
 from jaxbandit.learners.base import Round
+from jaxbandit.measure import Moment, check_measure
 from jaxbandit.pending import Pending, Play
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
@@ -26,6 +27,7 @@ class State:
     pending: Pending
     suffered: Sum  # [...] Σ_t <x_t, m_t - min m_t>
     excess: Sum | None  # [K] Σ_t (m_t - min m_t), for losses whose means move; None: the best arm is always the same
+    measured: tuple[Any, ...]  # the state of each measurement
 
 
 @pytree_dataclass
@@ -35,6 +37,7 @@ class Rollout:
     rounds: jax.Array  # [C] the recorded rounds
     regret: jax.Array  # [C, ...] pseudo-regret up to them
     probabilities: jax.Array | None  # [C, K, ...] x_t at them, if asked for
+    measured: dict[str, jax.Array]  # name -> [C, ..., runs], what was asked for by ``measure``
     state: State
 
     @property
@@ -63,9 +66,10 @@ class Game:
     streams: tuple[randomness.Words, ...]
     runs: jax.Array  # [...] uint32 run ids
     grain: jax.Array  # [] float, see randomness.uniform
+    measure: tuple[Any, ...] = ()
 
     @classmethod
-    def set_up(cls, learner, losses, delays, key, runs) -> "Game":
+    def set_up(cls, learner, losses, delays, key, runs, measure=()) -> "Game":
         streams = tuple(randomness.stream(key, purpose) for purpose in range(4))
         return cls(
             learner,
@@ -74,6 +78,7 @@ class Game:
             streams,
             runs,
             randomness.grain(float_dtype()),
+            tuple(measure),
         )
 
     def start(self) -> State:
@@ -82,14 +87,11 @@ class Game:
         zero = jnp.zeros(shape, float_dtype())
 
         lead = () if getattr(self.delays, "shared", False) else shape
-
-        def memo(state):
-            t = jnp.ones((), jnp.int32)
-            return self.learner.act(state, self._round(t, None, jnp.zeros(lead, jnp.int32), jnp.zeros(lead, float_dtype())))[1]
-
-        play = Play(jnp.zeros(shape, jnp.int32), zero, zero, jax.eval_shape(memo, learner))
+        # The shape is asked of a function that lives as long as the module: JAX's caches know functions by reference.
+        play = Play(jnp.zeros(shape, jnp.int32), zero, zero, jax.eval_shape(_first_memo, self, learner))
         excess = None if getattr(self.losses, "stationary", False) else Sum.zero((num_arms,))
-        return State(learner, Pending.start(self.delays, play, lead, self._keeps_due()), Sum.zero(shape), excess)
+        measured = tuple(measurement.init(num_arms, shape) for measurement in self.measure)
+        return State(learner, Pending.start(self.delays, play, lead, self._keeps_due()), Sum.zero(shape), excess, measured)
 
     def _keeps_due(self) -> bool:
         """Whether arrival rounds must be kept: a learner asks for them and they cannot be drawn again from the key."""
@@ -116,7 +118,7 @@ class Game:
         dtype = float_dtype()
         pending = state.pending.begin()
         round = self._round(t, pending, pending.outstanding, pending.total_outstanding.as_float(dtype))
-        probabilities, memo, learner = self.learner.act(state.learner, round)
+        probabilities, memo, acted = self.learner.act(state.learner, round)
 
         which_arm, which_loss = self._words(randomness.PLAY, t)
         arm = lax.stop_gradient(arms.draw(probabilities, randomness.uniform(which_arm, self.grain)))
@@ -130,13 +132,16 @@ class Game:
         play = Play(arm, loss, arms.pick(probabilities, arm), memo)
         pending = pending.add(t, play, delay)
         age = getattr(self.delays, "age", None)
-        pending, learner = pending.deliver(t, age, self.learner.observe, learner, differentiable)
+        pending, learner = pending.deliver(t, age, self.learner.observe, acted, differentiable)
 
         means = self.losses.expected(t)
         above = means - means.min()
         (suffered,) = arms.sums(probabilities * above.reshape(above.shape[0], *[1] * arm.ndim))
         excess = None if state.excess is None else state.excess.add(above)
-        return State(learner, pending, state.suffered.add(suffered), excess), probabilities
+        arrivals = round.outstanding + 1 - pending.outstanding
+        moment = Moment(t, probabilities, arm, loss, means, round.outstanding, arrivals, acted)
+        measured = tuple(m.update(one, moment) for m, one in zip(self.measure, state.measured, strict=True))
+        return State(learner, pending, state.suffered.add(suffered), excess, measured), probabilities
 
     def _delay_noise(self, t):
         # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
@@ -151,40 +156,60 @@ class Game:
         best = jnp.argmin(state.excess.value + state.excess.error)
         return (state.suffered.value - state.excess.value[best]) + (state.suffered.error - state.excess.error[best])
 
-    def advance(self, state: State, done: jax.Array, record: jax.Array, probabilities: bool) -> tuple[State, jax.Array, Any]:
-        """Play from round ``done + 1`` to the last of ``record`` (traced, ascending); memory flat in rounds.
+    def readings(self, state: State) -> dict[str, jax.Array]:
+        """What the measurements say so far, by name, ``[..., runs]``."""
+        return {
+            name: value
+            for measurement, one in zip(self.measure, state.measured, strict=True)
+            for name, value in measurement.read(one).items()
+        }
 
-        Returns the state, the regret ``[C, ...]`` and the probabilities ``[C, K, ...]`` at the recorded rounds.
-        """
-        count, num_arms, shape = record.shape[0], self.losses.num_arms, self.runs.shape
-        regrets = jnp.zeros((count, *shape), float_dtype())
-        plays = jnp.zeros((count, num_arms, *shape), float_dtype()) if probabilities else None
-        x = jnp.zeros((num_arms, *shape), float_dtype()) if probabilities else None
+    def advance(self, state: State, done: jax.Array, record: jax.Array, probabilities: bool) -> tuple[State, "Records"]:
+        """Play from round ``done + 1`` to the last of ``record`` (traced, ascending); memory flat in rounds."""
+        x = jnp.zeros((self.losses.num_arms, *self.runs.shape), float_dtype()) if probabilities else None
 
         def one_round(t, carry):
             state, x = self.step(carry[0], t)
             return state, x if probabilities else None
 
         def one_record(index, carry):
-            state, x, done, regrets, plays = carry
+            state, x, done, records = carry
             state, x = lax.fori_loop(done + 1, record[index] + 1, one_round, (state, x))
-            regrets = lax.dynamic_update_index_in_dim(regrets, self.regret(state), index, 0)
-            plays = lax.dynamic_update_index_in_dim(plays, x, index, 0) if probabilities else None
-            return state, x, record[index], regrets, plays
+            new = Records(self.regret(state), x, self.readings(state))
+            records = jax.tree.map(lambda all, one: lax.dynamic_update_index_in_dim(all, one, index, 0), records, new)
+            return state, x, record[index], records
 
-        carry = (state, x, jnp.asarray(done, jnp.int32), regrets, plays)
-        state, _, _, regrets, plays = lax.fori_loop(0, count, one_record, carry)
-        return state, regrets, plays
+        empty = Records(self.regret(state), x, self.readings(state))
+        empty = jax.tree.map(lambda leaf: jnp.zeros((record.shape[0], *leaf.shape), leaf.dtype), empty)
+        carry = (state, x, jnp.asarray(done, jnp.int32), empty)
+        state, _, _, records = lax.fori_loop(0, record.shape[0], one_record, carry)
+        return state, records
 
-    def scan(self, state: State, rounds: int, record: np.ndarray, probabilities: bool) -> tuple[State, jax.Array, Any]:
+    def scan(self, state: State, rounds: int, record: np.ndarray, probabilities: bool) -> tuple[State, "Records"]:
         """The same from round 1 for a static number of rounds: a ``lax.scan``, which reverse mode can walk back."""
 
         def one_round(state, t):
             state, x = self.step(state, t, differentiable=True)
-            return state, (self.regret(state), x if probabilities else None)
+            return state, Records(self.regret(state), x if probabilities else None, self.readings(state))
 
-        state, (regrets, plays) = lax.scan(one_round, state, jnp.arange(1, rounds + 1, dtype=jnp.int32))
-        return state, regrets[record - 1], None if plays is None else plays[record - 1]
+        state, records = lax.scan(one_round, state, jnp.arange(1, rounds + 1, dtype=jnp.int32))
+        return state, jax.tree.map(lambda leaf: leaf[record - 1], records)
+
+
+def _first_memo(game: Game, learner: Any) -> Any:
+    """What would wait with a play of round 1; asked for its shape."""
+    lead = () if getattr(game.delays, "shared", False) else game.runs.shape
+    none = jnp.zeros(lead, jnp.int32)
+    return game.learner.act(learner, game._round(jnp.ones((), jnp.int32), None, none, none.astype(float_dtype())))[1]
+
+
+@pytree_dataclass
+class Records:
+    """What is kept of the recorded rounds."""
+
+    regret: jax.Array  # [C, ...]
+    probabilities: jax.Array | None  # [C, K, ...]
+    measured: dict[str, jax.Array]  # [C, ..., runs]
 
 
 def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
@@ -193,7 +218,9 @@ def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
     return np.unique(np.append(spaced, rounds))[-count:] if count > 1 else np.array([rounds])
 
 
-def rollout(learner, losses, delays, *, rounds, key, runs=None, first_run=0, record=50, probabilities=False) -> Rollout:
+def rollout(
+    learner, losses, delays, *, rounds, key, runs=None, first_run=0, record=50, probabilities=False, measure=()
+) -> Rollout:
     """Play ``rounds`` rounds as a pure function: safe under jit, vmap, jvp and grad.
 
     The same randomness as :func:`simulate`: run i of either meets the same words. Where ``simulate`` is the fast driver,
@@ -208,6 +235,7 @@ def rollout(learner, losses, delays, *, rounds, key, runs=None, first_run=0, rec
       first_run: id of the first run, a number (may be traced).
       record: how many log-spaced rounds to record, or the rounds themselves, ascending; the last is the horizon.
       probabilities: also record x_t.
+      measure: measurements of :mod:`jaxbandit.measure` to make along the way.
 
     >>> import jax, jaxbandit as jb
     >>> def regret(key):
@@ -218,16 +246,17 @@ def rollout(learner, losses, delays, *, rounds, key, runs=None, first_run=0, rec
     check_key(key)
     check_runs(1 if runs is None else runs, first_run)
     check_game(learner, losses, delays, rounds)
+    check_measure(measure)
     learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
     run_ids = jnp.asarray(first_run).astype(jnp.uint32) + (jnp.uint32(0) if runs is None else jnp.arange(runs, dtype=jnp.uint32))
-    game = Game.set_up(learner, losses, delays, key, run_ids)
+    game = Game.set_up(learner, losses, delays, key, run_ids, canonical(tuple(measure)))
     state = game.start()
     if isinstance(rounds, int | np.integer):
         check_rounds(rounds)
         rounds = int(rounds)
         record = log_spaced(rounds, record) if isinstance(record, int) else check_record(record, 0, rounds)
-        state, regrets, plays = game.scan(state, rounds, record, probabilities)
+        state, records = game.scan(state, rounds, record, probabilities)
     else:
         record = jnp.asarray(record, jnp.int32)
-        state, regrets, plays = game.advance(state, jnp.int32(0), record, probabilities)
-    return Rollout(jnp.asarray(record, jnp.int32), regrets, plays, state)
+        state, records = game.advance(state, jnp.int32(0), record, probabilities)
+    return Rollout(jnp.asarray(record, jnp.int32), records.regret, records.probabilities, records.measured, state)

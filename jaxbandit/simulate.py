@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.measure import check_measure
 from jaxbandit.pytrees import canonical, show
 from jaxbandit.result import Result, fingerprint
 from jaxbandit.rollout import Game, State, log_spaced
@@ -82,6 +83,7 @@ def simulate(
     first_run: int = 0,
     resume: Result | None = None,
     probabilities: bool = False,
+    measure: Sequence[Any] = (),
     progress: bool = False,
 ) -> Result:
     """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
@@ -102,6 +104,7 @@ def simulate(
       resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
         key and runs; the new Result holds the new records.
       probabilities: also keep x_t at the recorded rounds.
+      measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
       progress: show a progress bar.
 
     Returns:
@@ -117,8 +120,10 @@ def simulate(
     check_rounds(rounds)
     check_runs(runs, first_run)
     check_game(learner, losses, delays, rounds)
+    check_measure(measure)
     learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
-    identity = fingerprint(learner, losses, delays, key)
+    measure = canonical(tuple(measure))
+    identity = fingerprint(learner, losses, delays, key, measure)
     done = 0
     if resume is not None:
         done = _check_resume(resume, identity, rounds, runs, first_run)
@@ -131,7 +136,7 @@ def simulate(
         width = len(recorded)
     _warn_about_idle_cores()
 
-    game = Game.set_up(learner, losses, delays, key, jnp.zeros(BLOCK, jnp.uint32))
+    game = Game.set_up(learner, losses, delays, key, jnp.zeros(BLOCK, jnp.uint32), measure)
     calls = list(_calls(recorded, width, done))
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = _start.eval_shape(game)
@@ -145,8 +150,8 @@ def simulate(
         state = jax.device_put(_start(mine) if resume is None else resume.block_state(like, start, BLOCK), device)
         parts = []
         for call in calls:
-            state, regrets, plays = _advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)
-            parts.append((np.asarray(regrets)[: call.kept], None if plays is None else np.asarray(plays)[: call.kept]))
+            state, records = _advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)
+            parts.append(jax.tree.map(lambda leaf, kept=call.kept: np.asarray(leaf)[:kept], records))
             bar.update(1)
         return [parts, jax.tree.map(np.asarray, state)]
 
@@ -208,7 +213,7 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
     for part, mark in identity.items():
         if resume.identity.get(part) != mark:
             raise ValueError(
-                f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays and key"
+                f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays, key and measure"
             )
     if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
         raise ValueError(

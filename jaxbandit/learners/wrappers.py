@@ -69,7 +69,7 @@ class QPMD:
         count, zero = jnp.zeros((num_arms, *runs_shape), jnp.int32), jnp.zeros(runs_shape, jnp.int32)
         base = self.base.init(num_arms, runs_shape)
         words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
-        memo = jax.eval_shape(lambda state: self.base.act(state, _undelayed(zero, lambda: words))[1], base)
+        memo = jax.eval_shape(_base_memo, self.base, base, zero, words)
         memo = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), memo)
         dialogue = Dialogue(base, memo, zero, jnp.ones(runs_shape, float_dtype()), zero, count)
         return QPMDState(dialogue, jnp.zeros((self.capacity * num_arms, *runs_shape), float_dtype()), count, zero)
@@ -198,6 +198,10 @@ class BOLD:
     def check_state(self, state: BOLDState) -> None:
         """Raise if more copies were needed than there are."""
         _check_capacity(self, state.needed, "copies were needed at once, one for each outstanding play")
+
+
+def _base_memo(base, state, clock, words):
+    return base.act(state, _undelayed(clock, lambda: words))[1]
 
 
 def _undelayed(clock, words) -> Round:
