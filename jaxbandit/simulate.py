@@ -1,7 +1,8 @@
 """The host driver: runs in blocks of one size, blocks on devices, stop and go on later.
 
 One compiled block is the only unit of work. XLA rounds differently for different shapes, so the same bits need the same
-shape: runs are padded to blocks of :data:`BLOCK`, whatever the number of runs, devices or machines.
+shape: runs are padded to blocks whose size depends on the number of arms alone, whatever the number of runs, devices or
+machines.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from jaxbandit.result import Result, fingerprint
 from jaxbandit.rollout import Game, State, log_spaced
 from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
 
-BLOCK = 256  # runs; within 10 % of the best size on CPU at K = 10 (`jaxbandit bench` shows the others)
+BLOCK = 256  # runs in a block; within 10 % of the best size on CPU (`jaxbandit bench` shows others)
 SEGMENT = 1 << 17  # rounds in one call of the compiled block, so that long work can be watched and interrupted
 
 
@@ -36,6 +37,11 @@ def _start(game: Game) -> State:
 @functools.partial(jax.jit, static_argnames="probabilities")
 def _advance(game: Game, state: State, done, record, probabilities: bool):
     return game.advance(state, done, record, probabilities)
+
+
+def block_size(num_arms: int) -> int:
+    """How many runs make a block: twice as many for one or two arms, whose kernels are over before they have begun."""
+    return 2 * BLOCK if num_arms <= 2 else BLOCK
 
 
 def use_all_cores() -> int:
@@ -136,7 +142,8 @@ def simulate(
         width = len(recorded)
     _warn_about_idle_cores()
 
-    game = Game.set_up(learner, losses, delays, key, jnp.zeros(BLOCK, jnp.uint32), measure)
+    block = block_size(losses.num_arms)
+    game = Game.set_up(learner, losses, delays, key, jnp.zeros(block, jnp.uint32), measure)
     calls = list(_calls(recorded, width, done))
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = _start.eval_shape(game)
@@ -144,10 +151,10 @@ def simulate(
 
     def play(start: int, device) -> list:
         """All calls of the block of runs from ``start`` on, one after the other on one device."""
-        ids = np.arange(first_run + start, first_run + start + BLOCK, dtype=np.int64).astype(np.uint32)
+        ids = np.arange(first_run + start, first_run + start + block, dtype=np.int64).astype(np.uint32)
         mine = jax.device_put(dataclasses.replace(game, runs=ids), device)
         # Put, also when it is there already: what jit returns is not bound to a device, and would be compiled for once more.
-        state = jax.device_put(_start(mine) if resume is None else resume.block_state(like, start, BLOCK), device)
+        state = jax.device_put(_start(mine) if resume is None else resume.block_state(like, start, block), device)
         parts = []
         for call in calls:
             state, records = _advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)
@@ -155,7 +162,7 @@ def simulate(
             bar.update(1)
         return [parts, jax.tree.map(np.asarray, state)]
 
-    starts, devices = range(0, runs, BLOCK), jax.local_devices()
+    starts, devices = range(0, runs, block), jax.local_devices()
     # One thread for each device: JAX does not promise that two CPU devices work at once when one thread drives both.
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(_bar(progress, len(starts) * len(calls), runs, rounds - done))

@@ -1,0 +1,63 @@
+"""What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels."""
+
+import re
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.pytrees import canonical
+from jaxbandit.rollout import Game
+from jaxbandit.simulate import _advance, _start, block_size
+
+D = jb.delays
+BERNOULLI = jb.losses.Bernoulli([0.3, *[0.5] * 9])
+GAMES = {
+    "fixed delay": (jb.BestOfBothWorlds(10), BERNOULLI, D.Fixed(10)),
+    "a delay for each play": (jb.BestOfBothWorlds(127), BERNOULLI, D.Geometric(10.0, bound=127)),
+    "skipping": (jb.RobustBestOfBothWorlds(), BERNOULLI, D.Pareto(0.5, bound=63)),
+    "moving means": (jb.TsallisINF("rv"), jb.losses.StochasticallyConstrained(0.2, 10), D.Bursts(8)),
+    "keys of its own": (jb.DelayedThompson(), jb.losses.Beta([0.3, 0.5], 2.0), D.Poisson(3.0, bound=15)),
+    "a wrapper": (jb.QPMD(jb.TsallisINF(), 16), BERNOULLI, D.Fixed(3)),
+}
+
+
+def made(name, measure=()):
+    learner, losses, delays = map(canonical, GAMES[name])
+    runs = jnp.zeros(block_size(losses.num_arms), jnp.uint32)
+    return Game.set_up(learner, losses, delays, jax.random.key(0), runs, measure)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("name", GAMES)
+def test_the_block_lowers_for(platform, name):
+    game = made(name, (jb.ControlVariates(),))
+    state = _start.eval_shape(game)
+    record = jnp.array([5, 10], jnp.int32)
+    program = jax.export.export(_advance, platforms=[platform])(game, state, jnp.int32(0), record, probabilities=False)
+    assert program.platforms == (platform,)
+    assert "stablehlo.while" in program.mlir_module()
+
+
+@pytest.mark.parametrize(("name", "most"), [("fixed delay", 40), ("a delay for each play", 55)])
+def test_few_kernels_a_round(name, most):
+    """Starting kernels is what a round costs on an accelerator; the CPU's count is the proxy to be had without one."""
+    game = made(name)
+    lowered = _advance.lower(game, _start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
+    text = lowered.compile().as_text()
+    bodies = {
+        body: re.search(rf"^%?{re.escape(body)} \(.*?^}}", text, re.DOTALL | re.MULTILINE)
+        for body in re.findall(r"body=%?([\w.\-]+)", text)
+    }
+    assert all(bodies.values())
+    free = ("get-tuple-element", "parameter", "constant", "bitcast", "tuple", "while")
+    counts = [
+        sum(1 for op in re.findall(r"= \S+ ([\w\-]+)\(", body.group(0).replace("{1,0}", "")) if op not in free)
+        for body in bodies.values()
+    ]
+    assert 10 < max(counts) <= most, counts
+    # No ring is copied: nothing in a loop body copies an array of more than one row for each arm.
+    ring = r"(?:s32|f32)\[(?:16|128),256\]\S* copy\("
+    assert not any(re.search(ring, body.group(0)) for body in bodies.values())
