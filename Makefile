@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint docs bench clean
 
 demo: .venv/demo
 	$(BIN)/jaxbandit demo
@@ -18,12 +18,21 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+docs: .venv/docs  # the site, docs/_build/html; runs the notebooks that changed, the first time all of them (some 10 minutes)
+	$(BIN)/python docs/build_notebooks.py
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
 bench: .venv/dev
-	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times peer programs beside it
+	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times the programs there as well
 
 .venv/demo: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[cli]'
+	touch $@
+
+.venv/docs: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/dev: pyproject.toml
@@ -32,4 +41,4 @@ bench: .venv/dev
 	touch $@
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist docs/_build

@@ -1,8 +1,8 @@
 """``jaxbandit bench``: rounds per second on pinned cores, alternating with peers in one run, reported as ratios.
 
-Each setting is a process of its own, pinned to one core (or two), which compiles once and then plays whenever it is
-told to. Settings and peers take turns, so that a slow minute of the machine hits all of them alike; the table gives the
-median of each and the median, least and greatest of the ratios taken turn by turn.
+Each setting is a process of its own, pinned to its cores, which compiles once and then plays whenever it is told to.
+Settings and peers take turns, so that a slow minute of the machine hits all of them alike; the table gives the median of
+each, and the median, least and greatest of the ratios taken turn by turn. Writes ``bench.md``, ``bench.json``, ``bench.png``.
 """
 
 import json
@@ -13,16 +13,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-TURNS = 5
+import numpy as np
+
+OWN_PEERS = Path(__file__).parents[1] / "experiments" / "bench" / "peers"  # there in a clone, not in an installed package
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What to simulate: MZS22 against Bernoulli losses, best mean 0.3, the others 0.5."""
+    """What to simulate: a learner against Bernoulli losses, best mean 0.3, the others 0.5."""
 
     arms: int = 10
     delay: int = 10
@@ -34,59 +36,107 @@ class Setting:
     learner: str = "bobw"
 
 
-SETTINGS = {
-    "K=10, d=10": Setting(),
-    "K=10, d=10, two cores": Setting(cores=2, runs=2048),
+BASE = "K=10, d=10"
+TWO_CORES = "K=10, d=10, two cores"
+GEOMETRIC = "K=10, geometric delays of mean 10, per run"
+LONG = "K=10, d=10, T=1,000,000"
+BLOCKS = (64, 128, 512, 1024)
+# Those that take turns with the peers.
+RATIO_SETTINGS = {
+    BASE: Setting(),
+    TWO_CORES: Setting(cores=2, runs=2048),
     "K=2, d=10": Setting(arms=2, runs=4096),
     "K=100, d=10": Setting(arms=100, runs=256, rounds=5_000),
     "K=10, d=1000": Setting(delay=1000),
-    "K=10, geometric delays of mean 10, per run": Setting(law="geometric"),
-    "K=10, d=10, T=10^6": Setting(rounds=1_000_000, runs=256),
-    **{f"K=10, d=10, block of {block}": Setting(block=block) for block in (64, 128, 512, 1024)},
+    GEOMETRIC: Setting(law="geometric"),
+    LONG: Setting(rounds=1_000_000, runs=256),
+    **{f"K=10, d=10, block of {block}": Setting(block=block) for block in BLOCKS},
 }
 RATIOS = [
     # what, over what, asked for
-    ("K=10, d=10", "C++ K=10", 1.0),
-    ("K=10, d=10", "Numba K=10", 8.0),
-    ("K=10, d=10", "NumPy K=10", None),
-    ("K=2, d=10", "C++ K=2", 0.8),
-    ("K=100, d=10", "C++ K=100", 0.8),
-    ("K=10, d=10, two cores", "K=10, d=10", 1.85),
-    ("C++ K=10 on two cores at once", "C++ K=10", None),
-    ("K=10, geometric delays of mean 10, per run", "K=10, d=10", 0.5),
-    ("K=10, d=1000", "K=10, d=10", 0.8),
-    ("K=10, d=10, T=10^6", "K=10, d=10", None),
-    *((f"K=10, d=10, block of {block}", "K=10, d=10", None) for block in (64, 128, 512, 1024)),
+    *((f"K={arms}, d=10", f"{peer} K={arms}", None) for peer in ("our C++",) for arms in (10, 2, 100)),
+    *((f"K={arms}, d=10", f"C++ K={arms}", asked) for arms, asked in ((10, 1.0), (2, 0.8), (100, 0.8))),
+    (BASE, "our Numba K=10", None),
+    (BASE, "Numba K=10", 8.0),
+    (BASE, "our NumPy K=10", None),
+    (BASE, "NumPy K=10", None),
+    (TWO_CORES, BASE, 1.85),
+    ("our C++ K=10 on two cores at once", "our C++ K=10", None),
+    (GEOMETRIC, BASE, 0.5),
+    ("K=10, d=1000", BASE, 0.8),
+    (LONG, BASE, None),
+    *((f"K=10, d=10, block of {block}", BASE, None) for block in BLOCKS),
 ]
+
+
+def grids(learners: Sequence[str]) -> dict[str, dict[str, Setting]]:
+    """The tables: one thing varied at a time."""
+    return {
+        "arms": {f"K={k}": Setting(arms=k, rounds=r) for k, r in ((2, 20_000), (10, 10_000), (100, 1_000), (1000, 100))},
+        "rounds": {f"T={t:,}": Setting(rounds=t, runs=256) for t in (1_000, 10_000, 100_000, 1_000_000)},
+        "runs": {f"{n} runs": Setting(runs=n, rounds=5_000) for n in (256, 1024, 4096)},
+        "delay": {f"d={d}": Setting(delay=d, rounds=5_000) for d in (0, 10, 100, 1000)},
+        "delay law": {
+            law: Setting(law=law, rounds=5_000) for law in ("fixed", "bursts", "geometric, shared", "geometric", "packet loss")
+        },
+        "learner": {name: Setting(learner=name, rounds=2_000, runs=256) for name in learners},
+    }
+
+
+TOLD = {"horizon": 10_000, "total_delay": 100_000, "delay": 10, "beta": 12, "max_missing": 16, "capacity": 64}
+
+
+def make(setting: Setting):
+    """Learner, losses and delays of a setting."""
+    import jaxbandit as jb
+
+    d = setting.delay
+    delays, longest = {
+        "fixed": lambda: (jb.delays.Fixed(d), d),
+        "bursts": lambda: (jb.delays.Bursts(d), d),
+        "geometric": lambda: (jb.delays.Geometric(float(d), bound=127), 127),
+        "geometric, shared": lambda: (jb.delays.Geometric(float(d), bound=127, shared=True), 127),
+        "packet loss": lambda: (jb.delays.PacketLoss(0.7, delay=d), d),
+    }[setting.law]()
+    told = {**TOLD, "max_delay": longest, "base": jb.TsallisINF()}
+    cls = jb.REGISTRY[setting.learner]
+    learner = cls(**{name: value for name, value in told.items() if name in cls.__dataclass_fields__})
+    return learner, jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)]), delays
 
 
 def play(setting: Setting) -> None:
     """The worker: compile, then time one simulation for each line that comes in."""
     import importlib
+    import resource
 
     import jaxbandit as jb
 
     if setting.cores > 1:
         jb.use_all_cores()
+    os.environ.setdefault("PJRT_NPROC", "1")
     import jax
 
     if setting.block:
         setattr(importlib.import_module("jaxbandit.simulate"), "BLOCK", setting.block)  # noqa: B010
-    losses = jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)])
-    delays = jb.delays.Fixed(setting.delay) if setting.law == "fixed" else jb.delays.Geometric(float(setting.delay), bound=127)
-    told = {"max_delay": setting.delay if setting.law == "fixed" else 127}
-    cls = jb.REGISTRY[setting.learner]
-    learner = cls(**{name: value for name, value in told.items() if name in cls.__dataclass_fields__})
+    game = make(setting)
 
     def once(rounds):
         start = time.perf_counter()
-        result = jb.simulate(learner, losses, delays, rounds=rounds, runs=setting.runs, key=jax.random.key(0))
-        return setting.runs * rounds / (time.perf_counter() - start), float(result.estimate().mean[-1])
+        result = jb.simulate(*game, rounds=rounds, runs=setting.runs, key=jax.random.key(0))
+        return time.perf_counter() - start, float(result.estimate().mean[-1])
 
-    once(10)
+    jax.random.key(0).block_until_ready()
+    compiling, _ = once(10)
+    playing, _ = once(10)
     for _ in sys.stdin:
-        speed, regret = once(setting.rounds)
-        print(json.dumps({"rounds_per_second": speed, "regret": regret}), flush=True)
+        seconds, regret = once(setting.rounds)
+        row = {
+            "rounds_per_second": setting.runs * setting.rounds / seconds,
+            "regret": regret,
+            "compile_seconds": compiling - playing,
+            "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+        print(json.dumps(row), flush=True)
 
 
 class Worker:
@@ -101,7 +151,7 @@ class Worker:
             preexec_fn=lambda: _pin(range(setting.cores)),
         )
 
-    def turn(self) -> float:
+    def turn(self) -> dict[str, float]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write("go\n")
@@ -109,7 +159,7 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("a benchmark worker died; its message is above")
-        return json.loads(line)["rounds_per_second"]
+        return json.loads(line)
 
     def stop(self) -> None:
         self.process.kill()
@@ -129,65 +179,160 @@ def _time_program(command: list[str], cores=(0,)) -> float:
     return sum(json.loads(copy.communicate()[0])["rounds_per_second"] for copy in copies)
 
 
-def find_peers(folder: Path | None, scratch: Path) -> dict[str, Any]:
+def _find_peers(folder: Path, prefix: str, files: dict[str, str], scratch: Path) -> dict[str, list[str]]:
     """Commands of the peer programs in ``folder``; C++ is compiled if a compiler is there."""
-    peers: dict[str, Any] = {}
-    if folder is None:
-        return peers
-    source = folder / "ftrl_simd.cpp"
+    peers: dict[str, list[str]] = {}
+    source = folder / files["C++"]
     if source.exists() and shutil.which("g++"):
-        for arms, runs in ((2, 4096), (10, 1024), (100, 256)):
-            program = scratch / f"simd{arms}"
-            flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp-simd", f"-DKK={arms}"]
+        for arms, runs, rounds in ((2, 4096, 10_000), (10, 1024, 10_000), (100, 256, 5_000)):
+            program = scratch / f"{source.stem}{arms}"
+            flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp-simd", f"-DARMS={arms}", f"-DKK={arms}"]
             subprocess.run(["g++", *flags, str(source), "-o", str(program), "-lmvec"], check=True)
-            peers[f"C++ K={arms}"] = [str(program), str(runs), "5000" if arms == 100 else "10000", "10"]
-    for name, file, runs, rounds in (("Numba K=10", "ftrl_numba.py", 128, 10_000), ("NumPy K=10", "ftrl_numpy.py", 1024, 300)):
-        if (folder / file).exists():
-            command = [sys.executable, str(folder / file), "10", str(runs), str(rounds), "10"]
+            peers[f"{prefix}C++ K={arms}"] = [str(program), str(runs), str(rounds), "10"]
+    for name, runs, rounds in (("Numba", 64, 10_000), ("NumPy", 1024, 300)):
+        if (folder / files[name]).exists():
+            command = [sys.executable, str(folder / files[name]), "10", str(runs), str(rounds), "10"]
             if subprocess.run([*command[:3], "1", "2", "1"], capture_output=True).returncode == 0:  # Numba may be missing
-                peers[name] = command
+                peers[f"{prefix}{name} K=10"] = command
     return peers
 
 
-def run(folder: Path | None) -> None:
-    """Time everything in turns and print the table."""
+def time_smpybandits(python: Path | None) -> dict[str, float]:
+    """Rounds per second of the learners that SMPyBandits has too, without delay, in its own environment."""
+    program = OWN_PEERS / "smpybandits_loop.py"
+    if python is None or not program.exists():
+        return {}
+    done = subprocess.run([str(python), str(program)], capture_output=True, text=True, preexec_fn=lambda: _pin([0]))
+    if done.returncode:
+        raise RuntimeError(f"smpybandits={python}: its benchmark failed: {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def find_peers(folder: Path | None, scratch: Path) -> dict[str, list[str]]:
+    """Our own peer programs, and those of a folder with the names given here."""
+    own = {"C++": "simd.cpp", "Numba": "numba_loop.py", "NumPy": "numpy_loop.py"}
+    peers = _find_peers(OWN_PEERS, "our ", own, scratch)
+    if folder is not None:
+        peers |= _find_peers(folder, "", {"C++": "ftrl_simd.cpp", "Numba": "ftrl_numba.py", "NumPy": "ftrl_numpy.py"}, scratch)
+    return peers
+
+
+def take_turns(peers: dict[str, list[str]], turns: int) -> dict[str, list[float]]:
+    """Rounds per second of every ratio setting and peer, in turns."""
     speeds: dict[str, list[float]] = {}
-    workers: dict[str, Worker] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        peers = find_peers(folder, Path(scratch))
-        try:
-            for name, setting in SETTINGS.items():
-                if setting.cores <= (os.cpu_count() or 1):
-                    workers[name] = Worker(setting)
-            for worker in workers.values():
-                worker.turn()  # the first turn waits for the compiler and is not counted
-            for turn in range(TURNS):
-                print(f"turn {turn + 1} of {TURNS}", file=sys.stderr, flush=True)
-                for name, worker in workers.items():
-                    speeds.setdefault(name, []).append(worker.turn())
-                for name, command in peers.items():
-                    speeds.setdefault(name, []).append(_time_program(command))
-                if "C++ K=10" in peers and (os.cpu_count() or 1) > 1:
-                    speeds.setdefault("C++ K=10 on two cores at once", []).append(_time_program(peers["C++ K=10"], (0, 1)))
-        finally:
-            for worker in workers.values():
+    cores = os.cpu_count() or 1
+    workers = {name: Worker(setting) for name, setting in RATIO_SETTINGS.items() if setting.cores <= cores}
+    try:
+        for worker in workers.values():
+            worker.turn()  # the first turn waits for the compiler and is not counted
+        for turn in range(turns):
+            print(f"turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
+            for name, worker in workers.items():
+                speeds.setdefault(name, []).append(worker.turn()["rounds_per_second"])
+            for name, command in peers.items():
+                speeds.setdefault(name, []).append(_time_program(command))
+            if "our C++ K=10" in peers and cores > 1:
+                speeds.setdefault("our C++ K=10 on two cores at once", []).append(_time_program(peers["our C++ K=10"], (0, 1)))
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    return speeds
+
+
+def time_grids(quick: bool) -> dict[str, dict[str, dict[str, float]]]:
+    """Each setting of each table, one after the other, the best of three."""
+    from jaxbandit.learners import REGISTRY
+
+    tables: dict[str, dict[str, dict[str, float]]] = {}
+    for title, settings in grids(["bobw", "tsallis-inf"] if quick else list(REGISTRY)).items():
+        for name, setting in settings.items():
+            print(f"{title}: {name}", file=sys.stderr, flush=True)
+            worker = Worker(setting)
+            try:
+                rows = [worker.turn() for _ in range(1 if quick else 3)]
+            finally:
                 worker.stop()
-    report(speeds)
+            tables.setdefault(title, {})[name] = max(rows, key=lambda row: row["rounds_per_second"])
+    return tables
 
 
-def report(speeds: dict[str, list[float]]) -> None:
-    print(f"\n{'million rounds/s, median (least to greatest)':60}")
+def exponents(tables: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
+    """The slope of log seconds per run-round (per run for T, per round for runs) in the log of what is varied."""
+    slopes = {}
+    for title, per_unit in (("arms", 0.0), ("rounds", 1.0), ("runs", 1.0), ("delay", 0.0)):
+        names = [name for name in tables[title] if name != "d=0"]
+        sizes = np.array([float("".join(c for c in name if c.isdigit())) for name in names])
+        speeds = np.array([tables[title][name]["rounds_per_second"] for name in names])
+        # Cost of a run-round; a whole run costs T times that, a whole round `runs` times.
+        slopes[title] = per_unit - float(np.polyfit(np.log(sizes), np.log(speeds), 1)[0])
+    return slopes
+
+
+def run(peers: Path | None, smpybandits: Path | None, out: Path, quick: bool) -> None:
+    """Time everything, print the tables and write them to ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 5)
+    library = time_smpybandits(smpybandits)
+    tables = time_grids(quick)
+    text = "\n".join(report(speeds, tables, library))
+    print(text)
+    (out / "bench.md").write_text(text + "\n")
+    (out / "bench.json").write_text(json.dumps({"turns": speeds, "tables": tables}, indent=1))
+    figure(tables).savefig(out / "bench.png", dpi=150)
+
+
+def report(speeds: dict[str, list[float]], tables, library: dict[str, float]) -> list[str]:
+    lines = ["| million rounds/s | median | least | greatest |", "|---|---|---|---|"]
     for name, values in speeds.items():
         low, middle, high = (value / 1e6 for value in (min(values), statistics.median(values), max(values)))
-        print(f"  {name:46}{middle:8.2f}   ({low:.2f} to {high:.2f})")
-    print(f"\n{'ratio, median (least to greatest)':90}asked for")
+        lines.append(f"| {name} | {middle:.3g} | {low:.3g} | {high:.3g} |")
+    lines += ["", "| ratio, turn by turn | median | least | greatest | asked for |", "|---|---|---|---|---|"]
     for what, over, asked in RATIOS:
         if what in speeds and over in speeds:
             ratios = sorted(a / b for a, b in zip(speeds[what], speeds[over], strict=True))
-            print(
-                f"  {what + ' / ' + over:76}{statistics.median(ratios):6.2f}   ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-                + ("" if asked is None else f"   {asked}")
+            lines.append(
+                f"| {what} / {over} | {statistics.median(ratios):.2f} | {ratios[0]:.2f} | {ratios[-1]:.2f} | {asked or ''} |"
             )
+    for title, rows in tables.items():
+        lines += ["", f"| {title} | million rounds/s | compile, s | peak memory, MB |", "|---|---|---|---|"]
+        for name, row in rows.items():
+            lines.append(
+                f"| {name} | {row['rounds_per_second'] / 1e6:.3g} | {row['compile_seconds']:.1f} | {row['peak_megabytes']:.0f} |"
+            )
+    if library:
+        lines += ["", "| K=10, no delay | SMPyBandits, rounds/s | ours, rounds/s |", "|---|---|---|"]
+        for name, speed in library.items():
+            lines.append(f"| {name} | {speed:,.0f} | {tables['learner'].get(name, {}).get('rounds_per_second', np.nan):,.0f} |")
+    lines += ["", "Cost grows as a power of"]
+    lines += [f"- {title}: {slope:.2f}" for title, slope in exponents(tables).items()]
+    return lines
+
+
+def figure(tables):
+    """Speed along each axis that is varied."""
+    from matplotlib.figure import Figure
+
+    from jaxbandit.plots import COLOURS
+
+    page = Figure(figsize=(11, 6.5), layout="constrained")
+    axes = page.subplots(2, 3)
+    for axis, (title, rows), colour in zip(axes.flat, tables.items(), COLOURS * 2, strict=False):
+        names, speeds = list(rows), [row["rounds_per_second"] / 1e6 for row in rows.values()]
+        if title in ("learner", "delay law"):
+            axis.barh(names, speeds, color=colour)
+            axis.invert_yaxis()
+            axis.set_xlabel("million rounds/s")
+            axis.tick_params(axis="y", labelsize=7)
+        else:
+            axis.plot(names, speeds, "o-", color=colour)
+            axis.set_ylim(0, max(speeds) * 1.15)
+            if title == "arms":
+                axis.set_yscale("log")
+                axis.set_ylim(min(speeds) / 2, max(speeds) * 2)
+            axis.set_ylabel("million rounds/s")
+        axis.set_title(title)
+    return page
 
 
 if __name__ == "__main__":

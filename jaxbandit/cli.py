@@ -1,14 +1,16 @@
 """The command line. It uses every core, so JAX must not start before :func:`main` says so."""
 
 from pathlib import Path
-from typing import Annotated
 
 from jaxbandit.simulate import use_all_cores
+from jaxbandit.sweep.commands import register
+from jaxbandit.theory import claims
+from jaxbandit.tune import register as register_tune
 
 
 def main() -> None:
     try:
-        from cyclopts import App, Parameter
+        from cyclopts import App
     except ImportError:
         raise SystemExit("the jaxbandit command needs: pip install 'jaxbandit[cli]'") from None
 
@@ -31,10 +33,27 @@ def main() -> None:
         demo.run(out, seed)
 
     @app.command
-    def bench(*, peers: Annotated[Path | None, Parameter(help="Folder with peer programs to time beside.")] = None) -> None:
-        """Rounds per second of the engine on pinned cores, with ratios to the peer programs that are found."""
+    def bench(
+        *, out: Path = Path("bench"), quick: bool = False, peers: Path | None = None, smpybandits: Path | None = None
+    ) -> None:
+        """Rounds per second of the engine on pinned cores, with ratios to the peer programs that are found.
+
+        Parameters
+        ----------
+        out
+            Folder for bench.md, bench.json and bench.png.
+        quick
+            Fewer turns and only two learners: some minutes.
+        peers
+            Folder with more peer programs (ftrl_simd.cpp, ftrl_numba.py, ftrl_numpy.py) to time beside our own.
+        smpybandits
+            The Python of an environment with SMPyBandits, to time its learners.
+        """
         from jaxbandit import bench
 
-        bench.run(peers)
+        bench.run(peers, smpybandits, out, quick)
 
+    register(app)
+    claims.register(app)
+    register_tune(app)
     app()

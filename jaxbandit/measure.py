@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.arms import is_arm, pick
+from jaxbandit.learners.base import Round
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, show
 
 
@@ -26,6 +27,9 @@ class Moment(NamedTuple):
     outstanding: jax.Array  # [] or [...] int32, σ_t
     arrivals: jax.Array  # [] or [...] int32, how many observations came at the end of the round
     learner: Any  # the learner's state in this round: after ``act``, before what arrived at its end
+    informed: Any  # the learner's state after what arrived
+    delay: jax.Array  # [] or [...] int32, how long the feedback of this play takes
+    round: Round  # what the learner was told at the start of the round
 
 
 @pytree_dataclass
@@ -48,10 +52,11 @@ class ControlVariates:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
     def update(self, state, moment):
-        weight = moment.loss / pick(moment.probabilities, moment.arm)
+        # Constants to differentiation: the loop of a gradient shall not carry their tangents.
+        x, loss, means = jax.lax.stop_gradient((moment.probabilities, moment.loss, moment.means))
         played = is_arm(moment.arm, state.shape[0])
-        means = moment.means.reshape(-1, *[1] * moment.arm.ndim)
-        return state + jnp.where(moment.probabilities > 0, jnp.where(played, weight, 0) - means, 0)
+        weight = jnp.where(played, loss / pick(x, moment.arm), 0)
+        return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * moment.arm.ndim), 0)
 
     def read(self, state):
         return {"control_variates": state}

@@ -11,6 +11,7 @@ A few plays that wait longer than the ring (outliers of a shared sequence) are i
 Every write to a ring follows, by data, the reads of the same ring in that round: otherwise XLA copies the whole ring.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,7 @@ class Play:
     loss: jax.Array  # [...]
     probability: jax.Array  # [...]
     memo: Any
+    jump: Any = None  # what an estimate of the gradient needs besides, see jaxbandit.jump; None: nothing
 
 
 @pytree_dataclass
@@ -96,7 +98,7 @@ class Pending:
         size, extra = 1 << int(delays.bound).bit_length(), getattr(delays, "long_waits", 0) or 0
         # Without a list, an arm of -1 marks a play that never arrives, or was never made.
         plays = rows(size)
-        plays = Play(plays.arm - 1, plays.loss, plays.probability, plays.memo)
+        plays = dataclasses.replace(plays, arm=plays.arm - 1)
         lists = None if hasattr(delays, "age") else Lists(jnp.full((size, *lead), NONE), jnp.zeros((2 * size, *lead), jnp.int32))
         long = jnp.zeros(extra + 1, jnp.int32)
         zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
@@ -125,7 +127,7 @@ class Pending:
             "lost": self.lost + never.astype(jnp.int32),
         }
         if self.lists is None:
-            play = Play(jnp.where(never, -1, play.arm), play.loss, play.probability, play.memo)
+            play = dataclasses.replace(play, arm=jnp.where(never, -1, play.arm))
         else:
             long = (delay >= size) & ~never
             changes["lists"] = self.lists.append(t, t + jnp.where(never | long, 0, delay), ~(never | long))
@@ -194,7 +196,7 @@ class Pending:
 
 
 def _observation(arrived, origin, play: Play) -> Observation:
-    return Observation(arrived, origin, jnp.where(arrived, play.arm, -1), play.loss, play.probability, play.memo)
+    return Observation(arrived, origin, jnp.where(arrived, play.arm, -1), play.loss, play.probability, play.memo, play.jump)
 
 
 def _repeat(proceed, body, carry, limit: int, differentiable: bool):

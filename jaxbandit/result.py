@@ -229,23 +229,33 @@ def _increments(features: np.ndarray, rounds: np.ndarray) -> np.ndarray:
 
 def _intercept(values: np.ndarray, features: np.ndarray | None) -> tuple[float, float, int]:
     """The mean of ``values [runs]`` given that ``features [p, runs]`` have mean 0: with its standard error and freedom."""
-    runs = len(values)
-    mean, deviations = values.mean(), values - values.mean()
+    used = 0 if features is None else len(features)
+    mean, error = _intercepts(values[None], features)
+    return float(mean[0]), float(error[0]), max(len(values) - 1 - used, 0)
+
+
+def _intercepts(values: np.ndarray, features: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`_intercept` of every row of ``values [n, runs]``: one fit serves them all."""
+    runs = values.shape[1]
+    mean = values.mean(1)
+    deviations = values - mean[:, None]
     shift, leverage, used = 0.0, 0.0, 0
     if features is not None and len(features):
         centre = features.mean(1)
-        left, sizes, right = np.linalg.svd((features - centre[:, None]).T, full_matrices=False)
-        kept = sizes > 1e-7 * sizes.max() if sizes.max() > 0 else np.zeros(len(sizes), bool)
-        used = int(kept.sum())
-        weights = (right[kept] @ centre) / sizes[kept]  # of the centre in the basis of the fit
-        along = left[:, kept].T @ deviations
-        shift, leverage = float(along @ weights), float(weights @ weights)
-        deviations = deviations - left[:, kept] @ along
+        spread = features - centre[:, None]
+        # Normal equations of standardised features: they are nearly independent, so squaring their condition costs nothing.
+        size = np.sqrt((spread**2).sum(1))
+        kept = size > 0
+        spread, weights = spread[kept] / size[kept, None], centre[kept] / size[kept]
+        gram = spread @ spread.T + 1e-12 * np.eye(len(spread))
+        coefficients = np.linalg.solve(gram, spread @ deviations.T)  # [p, n]
+        shift, leverage, used = coefficients.T @ weights, float(weights @ np.linalg.solve(gram, weights)), len(features)
+        deviations = deviations - coefficients.T @ spread
     freedom = runs - 1 - used
     if freedom < 1:
-        return float(mean), float("nan"), 0
-    variance = float(deviations @ deviations) / freedom
-    return float(mean - shift), float(np.sqrt(variance * (1 / runs + leverage))), freedom
+        return mean, np.full(len(mean), np.nan)
+    variance = (deviations**2).sum(1) / freedom
+    return mean - shift, np.sqrt(variance * (1 / runs + leverage))
 
 
 def _student(freedom: int) -> float:

@@ -3,7 +3,7 @@
 This is the pure core. It knows nothing of devices, blocks or files.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,11 @@ from jax import lax
 
 from jaxbandit import arms, randomness
 from jaxbandit.counting import Count, Sum
-from jaxbandit.learners.base import Round
+from jaxbandit.jump import Expected, Jump, second_moment
+from jaxbandit.learners.base import Round, tell_played
 from jaxbandit.measure import Moment, check_measure
 from jaxbandit.pending import Pending, Play
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
+from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass, static
 from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
 
 
@@ -67,6 +68,7 @@ class Game:
     runs: jax.Array  # [...] uint32 run ids
     grain: jax.Array  # [] float, see randomness.uniform
     measure: tuple[Any, ...] = ()
+    feedback: Literal["sampled", "jump", "expected"] = static(default="sampled")  # see jaxbandit.jump
 
     @classmethod
     def set_up(cls, learner, losses, delays, key, runs, measure=()) -> "Game":
@@ -88,7 +90,7 @@ class Game:
 
         lead = () if getattr(self.delays, "shared", False) else shape
         # The shape is asked of a function that lives as long as the module: JAX's caches know functions by reference.
-        play = Play(jnp.zeros(shape, jnp.int32), zero, zero, jax.eval_shape(_first_memo, self, learner))
+        play = Play(jnp.zeros(shape, jnp.int32), zero, zero, *jax.eval_shape(_first_memo, self, learner))
         excess = None if getattr(self.losses, "stationary", False) else Sum.zero((num_arms,))
         measured = tuple(measurement.init(num_arms, shape) for measurement in self.measure)
         return State(learner, Pending.start(self.delays, play, lead, self._keeps_due()), Sum.zero(shape), excess, measured)
@@ -129,7 +131,9 @@ class Game:
         loss = jnp.broadcast_to(self.losses.sample(t, arm, noise), arm.shape).astype(dtype)
         delay = self.delays.draw(t, arm, loss, self._delay_noise(t))
 
-        play = Play(arm, loss, arms.pick(probabilities, arm), memo)
+        jump = self._jump(acted, round, probabilities, arm, loss)
+        play = Play(arm, loss, arms.pick(probabilities, arm), memo, jump)
+        acted = tell_played(self.learner, acted, round, arm, play.probability)
         pending = pending.add(t, play, delay)
         age = getattr(self.delays, "age", None)
         pending, learner = pending.deliver(t, age, self.learner.observe, acted, differentiable)
@@ -139,9 +143,17 @@ class Game:
         (suffered,) = arms.sums(probabilities * above.reshape(above.shape[0], *[1] * arm.ndim))
         excess = None if state.excess is None else state.excess.add(above)
         arrivals = round.outstanding + 1 - pending.outstanding
-        moment = Moment(t, probabilities, arm, loss, means, round.outstanding, arrivals, acted)
+        moment = Moment(t, probabilities, arm, loss, means, round.outstanding, arrivals, acted, learner, delay, round)
         measured = tuple(m.update(one, moment) for m, one in zip(self.measure, state.measured, strict=True))
         return State(learner, pending, state.suffered.add(suffered), excess, measured), probabilities
+
+    def _jump(self, acted, round, probabilities, arm, loss) -> Jump | Expected | None:
+        if self.feedback == "sampled":
+            return None
+        means = self.losses.expected(round.t)
+        if self.feedback == "expected":
+            return Expected.of(self.learner, round, probabilities, means)
+        return Jump.of(self.learner, acted, round, probabilities, arm, loss, means, second_moment(self.losses, round.t))
 
     def _delay_noise(self, t):
         # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
@@ -196,11 +208,14 @@ class Game:
         return state, jax.tree.map(lambda leaf: leaf[record - 1], records)
 
 
-def _first_memo(game: Game, learner: Any) -> Any:
-    """What would wait with a play of round 1; asked for its shape."""
+def _first_memo(game: Game, learner: Any) -> tuple[Any, Any]:
+    """What would wait with a play of round 1, memo and jump; asked for its shape."""
     lead = () if getattr(game.delays, "shared", False) else game.runs.shape
     none = jnp.zeros(lead, jnp.int32)
-    return game.learner.act(learner, game._round(jnp.ones((), jnp.int32), None, none, none.astype(float_dtype())))[1]
+    first = game._round(jnp.ones((), jnp.int32), None, none, none.astype(float_dtype()))
+    probabilities, memo, acted = game.learner.act(learner, first)
+    zero = jnp.zeros(game.runs.shape, jnp.int32)
+    return memo, game._jump(acted, first, probabilities, zero, zero.astype(float_dtype()))
 
 
 @pytree_dataclass

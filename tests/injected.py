@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import randomness
-from jaxbandit.learners.base import Observation, Round
+from jaxbandit.learners.base import Observation, Round, tell_played
 from jaxbandit.pytrees import canonical, float_dtype
 
 # Each program is compiled for a few hundred calls of one run: the compiler's optimisations would cost more than they save.
@@ -34,14 +34,16 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
     arrivals = jnp.asarray(np.concatenate([[0], arrival]), jnp.int32)
 
     @QUICK
-    def act(state, t, outstanding, total):
+    def act(state, t, outstanding, total, arm):
         def is_outstanding(s):
             return (s >= 1) & (s < t) & (arrivals[jnp.clip(s, 0, rounds)] >= t)
 
         def words():
             return randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32))
 
-        return learner.act(state, Round(t, outstanding, total, words, is_outstanding))
+        round = Round(t, outstanding, total, words, is_outstanding)
+        x, memo, state = learner.act(state, round)
+        return x, memo, tell_played(learner, state, round, arm, x[arm])
 
     observe = QUICK(learner.observe)
     state, total = learner.init(num_arms, ()), 0
@@ -49,7 +51,7 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
     for t in range(1, rounds + 1):
         counts[t - 1] = outstanding = int((arrival[: t - 1] >= t).sum())
         total += outstanding
-        x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype))
+        x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype), jnp.int32(arms[t - 1]))
         probabilities[t - 1] = np.asarray(x)
         plays[t] = (x[arms[t - 1]], memo)
         for s in range(1, t + 1):

@@ -12,7 +12,6 @@ from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
 from jaxbandit.learners.base import Observation
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
-from jaxbandit.pytrees import pytree_dataclass
 from tests.injected import injected
 from tests.reference import learners as reference
 from tests.test_references import DELAYS, ROUNDS, compare, each_delay
@@ -69,39 +68,10 @@ def test_equal_gaps_of_one_are_the_symmetric_learner():
     compare(AsymmetricBestOfBothWorlds(7, [1.0] * 4), theirs, "random")
 
 
-@pytree_dataclass
-class Revealed(ArmDependentFTRL):
-    """Hands out x_t in place of the arm drawn from it."""
-
-    def act(self, state, round):
-        _, memo, after = super().act(state, round)
-        return self.leader(state, round)[0], memo, after
-
-
-class LearnersOwnNumbers:
-    """The uniform numbers a learner draws its arms with in ``injected``, one for each call."""
-
-    def __init__(self):
-        self.round = 0
-
-    def random(self) -> float:
-        self.round += 1
-        stream = randomness.stream(jax.random.key(0), randomness.LEARNER)
-        words = randomness.fold(randomness.fold(stream, jnp.int32(self.round)), jnp.zeros((), jnp.uint32))
-        return float(randomness.uniform(words.first, randomness.grain(jnp.zeros(()).dtype)))
-
-
 @each_delay
 @pytest.mark.parametrize("arms", [2, 5])
 def test_arm_dependent(delays, arms):
-    rng = np.random.default_rng(0)
-    losses, waits = rng.random((ROUNDS, arms)), DELAYS[delays](rng)
-    with jax.enable_x64(True):
-        expected = reference.play(reference.ArmDependentFTRL(arms, 5.0), None, losses, list(waits), rng=LearnersOwnNumbers())
-        got = injected(Revealed(5.0), expected["arms"], losses, waits)
-        drawn = injected(ArmDependentFTRL(5.0), expected["arms"], losses, waits)
-    np.testing.assert_allclose(got["probabilities"], expected["probabilities"], rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(drawn["probabilities"].argmax(1), expected["arms"])
+    compare(ArmDependentFTRL(5.0), reference.ArmDependentFTRL(arms, 5.0), delays, arms)
 
 
 WITHOUT_DELAY = {

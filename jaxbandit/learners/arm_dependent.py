@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit import arms, randomness
+from jaxbandit.arms import is_arm, sums
 from jaxbandit.counting import Sum
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
@@ -34,8 +34,7 @@ class ArmDependentFTRL:
     The inner sum is over the plays of the arm of round r that are missing at the start of round r. The term of round t
     itself is not known before I_t is drawn: :math:`\\rho^* \\sqrt t` pays for it, since :math:`1/q_s \\le \\sqrt t`.
 
-    The rate depends on the arms of plays that may never be heard of again, so this learner draws its arm by itself: the
-    probabilities it hands out are one-hot, and the recorded regret is that of the arms played, not of x_t.
+    The rate depends on the arms of plays that may never be heard of again, so the learner is told of each arm as it is drawn.
 
     Args:
       max_missing: ρ*, the largest number of outstanding plays, which the learner must be told.
@@ -61,27 +60,29 @@ class ArmDependentFTRL:
         missing = jnp.zeros((num_arms, *runs_shape), float_dtype())
         return ArmDependentState(FTRLState.start(num_arms, runs_shape), missing, Sum.zero(runs_shape))
 
-    def leader(self, state, round):
-        """x_t ``[K, ...]``, from which the arm is drawn, and the solver's next state."""
+    def act(self, state, round):
         log_k = log_arms(state.missing.shape[0])
         root_time = jnp.sqrt(round.time)
         weight = jnp.maximum(state.weight.value + state.weight.error, 0)
         entropy = root((self.max_missing * root_time + weight) * (self.entropy_scale**2 / log_k))
-        return follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
+        probabilities, ftrl = follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
+        return probabilities, (), ArmDependentState(ftrl, state.missing, state.weight)
 
-    def act(self, state, round):
-        probabilities, ftrl = self.leader(state, round)
-        uniform = randomness.uniform(round.words().first, randomness.grain(probabilities.dtype))
-        played = arms.is_arm(jax.lax.stop_gradient(arms.draw(probabilities, uniform)), probabilities.shape[0])
-        probability, missing = arms.sums(jnp.where(played, probabilities, 0), jnp.where(played, state.missing, 0))
-        inverse = 1 / (probability + 1 / jnp.sqrt(round.time))
-        state = ArmDependentState(ftrl, state.missing + jnp.where(played, inverse, 0), state.weight.add(missing))
-        return played.astype(probabilities.dtype), inverse, state
+    def played(self, state, round, arm, probability):
+        now = is_arm(arm, state.missing.shape[0])
+        weight = state.weight.add(sums(jnp.where(now, state.missing, 0))[0])
+        missing = state.missing + jnp.where(now, _inverse(probability, round.t), 0)
+        return ArmDependentState(state.ftrl, missing, weight)
 
     def observe(self, state, observation):
-        inverse = jnp.where(observation.arrived, observation.memo, 0)
+        inverse = jnp.where(observation.arrived, _inverse(observation.probability, observation.origin), 0)
         num_arms = state.missing.shape[0]
         # What was added is taken away again, but for rounding: never below 0.
         missing = jnp.maximum(state.missing - observation.at_arm(inverse, num_arms), 0)
         estimate = observation.at_arm(observation.loss * inverse, num_arms)
         return ArmDependentState(state.ftrl.add(estimate), missing, state.weight)
+
+
+def _inverse(probability, s):
+    """1/q_s; rounds that never were count as the first."""
+    return 1 / (probability + 1 / jnp.sqrt(jnp.maximum(s, 1).astype(probability.dtype)))

@@ -9,9 +9,9 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import is_arm, least, sums
-from jaxbandit.learners.base import Round
+from jaxbandit.learners.base import ImportanceWeighted, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
 from jaxbandit.losses import _arrays
 from jaxbandit.projection import Warm, hybrid_argmin
 from jaxbandit.pytrees import as_float, is_concrete, named, pytree_dataclass, static
@@ -30,7 +30,7 @@ class AsymmetricState:
 
 
 @pytree_dataclass
-class AsymmetricBestOfBothWorlds:
+class AsymmetricBestOfBothWorlds(ImportanceWeighted):
     """:class:`BestOfBothWorlds` with a smaller inverse entropy rate for arms with a smaller gap.
 
     .. math:: \\gamma_{t,i}^{-1} = \\gamma_t^{-1} \\sqrt{\\max\\{\\Delta_i, floor\\}}
@@ -77,6 +77,14 @@ class AsymmetricBestOfBothWorlds:
     def check(self) -> None:
         if self.gaps is not None and is_concrete(self.gaps) and np.ndim(self.gaps) != 1:
             raise ValueError(f"{named(self, 'gaps')}: gaps are a list of K numbers, one for each arm, or None to estimate them")
+
+    @property
+    def importance_weighted(self) -> bool:
+        return self.gaps is not None  # estimated gaps are means of plain losses
+
+    def stiffness(self, state, round, probabilities):
+        weights = root(jnp.maximum(self._true_gaps(state.ftrl), self.floor))
+        return hybrid_stiffness(probabilities, *self.rates(round, weights))
 
     def init(self, num_arms, runs_shape):
         ftrl = FTRLState.start(num_arms, runs_shape)

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import least
+from jaxbandit.learners.base import ImportanceWeighted
+from jaxbandit.learners.ftrl import hybrid_stiffness
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
@@ -19,7 +21,7 @@ class BankerState:
 
 
 @pytree_dataclass
-class BankerTsallisINF:
+class BankerTsallisINF(ImportanceWeighted):
     """Banker online mirror descent with the 1/2-Tsallis entropy Ψ(x) = -2 Σ √x_i.
 
     .. math::
@@ -81,8 +83,11 @@ class BankerTsallisINF:
         waiting = round.outstanding.astype(total.dtype) * jnp.sqrt(jnp.log1p(total) / total)
         return self.scale / (1 / jnp.sqrt(round.time) + self.delay_scale * waiting)
 
+    def stiffness(self, state, round, probabilities):
+        return hybrid_stiffness(probabilities, self.cost(round), 0.0)
+
     def observe(self, state, observation):
         cost, spent = observation.memo
-        back = jnp.where(observation.arrived, spent, 0) + observation.at_arm(observation.weighted_loss(), spent.shape[0])
+        back = jnp.where(observation.arrived, spent, 0) + observation.loss_estimate(spent.shape[0])
         savings = state.savings + jnp.where(observation.arrived, cost, 0)
         return BankerState(savings, state.losses + back, state.warm)

@@ -5,10 +5,11 @@ of runs. :class:`Round` is what a learner may know when it acts, :class:`Observa
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandit.arms import is_arm
 from jaxbandit.randomness import Words
@@ -42,22 +43,54 @@ class Observation(NamedTuple):
     loss: jax.Array  # [...]
     probability: jax.Array  # [...] of the arm at play time
     memo: Any  # what the learner left with the play
+    jump: Any = None  # a jaxbandit.jump.Jump where the gradient of the expected regret is asked for
 
-    def weighted_loss(self) -> jax.Array:
-        """The importance-weighted loss ℓ/x_s of the play, 0 where nothing arrived; ``[...]``."""
+    def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
+        """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
+
+        (ℓ - B)/max(x_s, floor) in the row of the played arm, plus B in every row; x_s is of the time of the play, B the
+        ``baseline [K, ...]``. It carries the jump tangent, so a learner whose feedback enters only here is differentiated
+        right; see :class:`ImportanceWeighted`.
+        """
         # The probability of a play that was never made may be 0: put a safe value in before dividing.
-        return jnp.where(self.arrived, self.loss, 0) / jnp.where(self.arrived, self.probability, 1)
+        loss = self.loss if baseline is None else self.loss - baseline
+        probability = self.probability if self.jump is None else lax.stop_gradient(self.probability)
+        divisor = probability if floor is None else jnp.maximum(probability, floor)
+        weighted = jnp.where(self.arrived, loss, 0) / jnp.where(self.arrived, divisor, 1)
+        estimate = self.at_arm(weighted, num_arms) if self.jump is None else self.jump.estimate(self, weighted, floor)
+        return estimate if baseline is None else jnp.where(self.arrived, baseline, 0) + estimate
 
     def at_arm(self, value: jax.Array, num_arms: int) -> jax.Array:
         """``value [...]`` in the row of the played arm, 0 elsewhere; ``[K, ...]``."""
         return jnp.where(is_arm(self.arm, num_arms), value, jnp.zeros((), value.dtype))
 
 
+class ImportanceWeighted:
+    """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
+
+    A learner of your own that inherits from this gets fast gradients; the methods sharpen them and may be left as they are.
+    """
+
+    importance_weighted: ClassVar[Any] = (
+        True  # a property in classes where a switch decides; False where a switch lets feedback in elsewhere too
+    )
+    has_floor: ClassVar[bool] = False  # whether it gives loss_estimate a floor
+
+    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
+        """h_i = 2/|d log x_i/dL_i| ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
+        return jnp.full_like(probabilities, jnp.inf)
+
+    def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
+        """B ``[K, ...]`` of the plays of this round."""
+        return jnp.zeros_like(probabilities)
+
+
 @runtime_checkable
 class Learner(Protocol):
     """The protocol: any object with these three methods is a learner (and a pytree, if its numbers shall be traced).
 
-    A class that calls ``round.is_outstanding`` says ``watches_plays = True``.
+    A class that calls ``round.is_outstanding`` says ``watches_plays = True``. One that must know which arm was drawn before
+    its feedback comes has a fourth method, ``played(state, round, arm, probability) -> state``.
     """
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
@@ -71,3 +104,8 @@ class Learner(Protocol):
     def observe(self, state: Any, observation: Observation) -> Any:
         """The state after one observation for each run; called in ascending round of origin."""
         ...
+
+
+def tell_played(learner: Any, state: Any, round: Round, arm: jax.Array, probability: jax.Array) -> Any:
+    """The state once the learner knows which arm was drawn, if it wants to know."""
+    return learner.played(state, round, arm, probability) if hasattr(learner, "played") else state

@@ -3,12 +3,13 @@
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
+from jaxbandit.learners.base import ImportanceWeighted
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
 from jaxbandit.pytrees import pytree_dataclass
 
 
 @pytree_dataclass
-class BestOfBothWorlds:
+class BestOfBothWorlds(ImportanceWeighted):
     """Best of both worlds for delayed feedback: FTRL with a hybrid of Tsallis and negative entropy.
 
     .. math::
@@ -61,6 +62,9 @@ class BestOfBothWorlds:
     def act(self, state, round):
         probabilities, state = follow_leader(state, *self.rates(round, state.loss_estimates.shape[0]))
         return probabilities, (), state
+
+    def stiffness(self, state, round, probabilities):
+        return hybrid_stiffness(probabilities, *self.rates(round, probabilities.shape[0]))
 
     def observe(self, state, observation):
         return state.add_weighted(observation)

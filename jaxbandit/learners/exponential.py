@@ -8,13 +8,13 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import least, sums
-from jaxbandit.learners.base import Observation
+from jaxbandit.learners.base import ImportanceWeighted, Observation
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
 from jaxbandit.pytrees import float_dtype, is_concrete, named, pytree_dataclass
 
 
-class ExponentialWeights:
+class ExponentialWeights(ImportanceWeighted):
     """What they share: the state is the cumulative loss estimates ``[K, ...]``, the smallest near 0; ``rate`` gives η_t."""
 
     def init(self, num_arms, runs_shape):
@@ -27,6 +27,9 @@ class ExponentialWeights:
     def act(self, state, round):
         probabilities, state = soft_leader(state, self.rate(round, state.shape[0]))
         return probabilities, (), state
+
+    def stiffness(self, state, round, probabilities):
+        return soft_stiffness(probabilities, self.rate(round, probabilities.shape[0]))
 
     def observe(self, state, observation):
         return add_weighted(state, observation)
@@ -41,7 +44,12 @@ def soft_leader(loss_estimates: jax.Array, rate: ArrayLike) -> tuple[jax.Array, 
 
 def add_weighted(loss_estimates: jax.Array, observation: Observation) -> jax.Array:
     """The estimates ``[K, ...]`` after adding the importance-weighted loss of the played arm."""
-    return loss_estimates + observation.at_arm(observation.weighted_loss(), loss_estimates.shape[0])
+    return loss_estimates + observation.loss_estimate(loss_estimates.shape[0])
+
+
+def soft_stiffness(probabilities: jax.Array, rate: ArrayLike) -> jax.Array:
+    """h = 2/rate ``[K, ...]``, as :meth:`ImportanceWeighted.stiffness` asks for it."""
+    return jnp.broadcast_to(2 / jnp.asarray(rate), probabilities.shape)
 
 
 def check_horizon(learner) -> None:
@@ -153,7 +161,7 @@ class SkipperState:
 
 
 @pytree_dataclass
-class Skipper:
+class Skipper(ImportanceWeighted):
     """DEW that uses only feedback with a delay below β, and whose :math:`d_{max}` is β.
 
     .. math:: \\eta = \\min\\Big\\{\\sqrt{\\frac{\\log K}{KTe/2 + D}},\\; \\frac{1}{4e\\beta}\\Big\\}
@@ -186,9 +194,15 @@ class Skipper:
         return SkipperState(jnp.zeros((num_arms, *runs_shape), float_dtype()), jnp.zeros((), jnp.int32))
 
     def act(self, state, round):
-        rate = self.scale * dew_rate(state.loss_estimates.shape[0], self.horizon, self.total_delay, self.beta)
-        probabilities, losses = soft_leader(state.loss_estimates, rate)
+        probabilities, losses = soft_leader(state.loss_estimates, self.rate(state.loss_estimates.shape[0]))
         return probabilities, (), SkipperState(losses, round.t)
+
+    def rate(self, num_arms):
+        """η."""
+        return self.scale * dew_rate(num_arms, self.horizon, self.total_delay, self.beta)
+
+    def stiffness(self, state, round, probabilities):
+        return soft_stiffness(probabilities, self.rate(probabilities.shape[0]))
 
     def observe(self, state, observation):
         delay = (state.t - observation.origin).astype(state.loss_estimates.dtype)

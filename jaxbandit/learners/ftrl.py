@@ -29,7 +29,7 @@ class FTRLState:
 
     def add_weighted(self, observation: Observation) -> "FTRLState":
         """The state after adding the importance-weighted loss of the played arm."""
-        return self.add(observation.at_arm(observation.weighted_loss(), self.loss_estimates.shape[0]))
+        return self.add(observation.loss_estimate(self.loss_estimates.shape[0]))
 
 
 def follow_leader(state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike) -> tuple[jax.Array, FTRLState]:
@@ -40,6 +40,13 @@ def follow_leader(state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike) -> t
     losses = state.loss_estimates - shift
     probabilities, warm = hybrid_argmin_warm(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
+
+
+def hybrid_stiffness(probabilities: jax.Array, tsallis: ArrayLike, entropy: ArrayLike) -> jax.Array:
+    """h = a·x^{-1/2} + 2b ``[K, ...]``, as :meth:`ImportanceWeighted.stiffness` asks for it."""
+    return jnp.asarray(tsallis) / jnp.sqrt(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny)) + 2 * jnp.asarray(
+        entropy
+    )
 
 
 def log_arms(num_arms: int) -> float:

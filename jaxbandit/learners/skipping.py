@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.counting import Count
-from jaxbandit.learners.base import Observation, Round
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 
 
@@ -60,7 +60,7 @@ class SkippingState:
 
 
 @pytree_dataclass
-class ZimmertSeldin:
+class ZimmertSeldin(ImportanceWeighted):
     """FTRL with a hybrid regulariser for arbitrary delays: anytime, and told nothing about the delays.
 
     .. math::
@@ -101,17 +101,25 @@ class ZimmertSeldin:
         return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
 
     def act(self, state, round):
-        tsallis = jnp.sqrt(round.time) * self.tsallis_scale
         if not self.skipping:
-            log_k = log_arms(state.loss_estimates.shape[0])
-            entropy = root(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
-            probabilities, state = follow_leader(state, tsallis, entropy)
+            probabilities, state = follow_leader(state, *self.rates(round, state.loss_estimates.shape[0], None))
             return probabilities, (), state
         waiting = state.waiting.count(round)
-        log_k = log_arms(state.ftrl.loss_estimates.shape[0])
-        entropy = root(waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
+        tsallis, entropy = self.rates(round, state.ftrl.loss_estimates.shape[0], waiting)
         probabilities, ftrl = follow_leader(state.ftrl, tsallis, entropy)
         return probabilities, (), SkippingState(ftrl, waiting.skip(round, round.t, entropy))
+
+    def rates(self, round, num_arms, waiting):
+        """The inverse rates √t and 1/γ_t; ``waiting`` counts the active plays, or is None for the simple tuning."""
+        tsallis, log_k = jnp.sqrt(round.time) * self.tsallis_scale, log_arms(num_arms)
+        if waiting is None:
+            return tsallis, root(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
+        return tsallis, root(waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
+
+    def stiffness(self, state, round, probabilities):
+        return hybrid_stiffness(
+            probabilities, *self.rates(round, probabilities.shape[0], state.waiting if self.skipping else None)
+        )
 
     def observe(self, state, observation):
         if not self.skipping:
@@ -121,7 +129,7 @@ class ZimmertSeldin:
 
 
 @pytree_dataclass
-class RobustBestOfBothWorlds:
+class RobustBestOfBothWorlds(ImportanceWeighted):
     """Best of both worlds, robust to excessive delays: anytime, and told nothing about the delays.
 
     .. math::
@@ -157,6 +165,7 @@ class RobustBestOfBothWorlds:
     tsallis_scale: ArrayLike = 1.0
     entropy_scale: ArrayLike = 1.0
     watches_plays: ClassVar[bool] = True
+    has_floor: ClassVar[bool] = True
 
     def init(self, num_arms, runs_shape):
         return SkippingState.start(num_arms, runs_shape)
@@ -168,17 +177,24 @@ class RobustBestOfBothWorlds:
         threshold = jnp.sqrt(state.waiting.total.as_float(dtype) / (self.factor * (num_arms ** (2 / 3) * log_k)))
         waiting = state.waiting.skip(round, round.t - 1, threshold).count(round)
         total = waiting.total.as_float(dtype)
-        entropy = root(total * (self.factor * self.entropy_scale**2 / log_k))
-        probabilities, ftrl = follow_leader(state.ftrl, jnp.sqrt(round.time) * self.tsallis_scale, entropy)
+        probabilities, ftrl = follow_leader(state.ftrl, *self.rates(round, num_arms, total))
         # A float is exact enough to wait with the play: rounding matters only where D_t/(D_t - D_s) is so large that λ is 0.
         return probabilities, total, SkippingState(ftrl, waiting)
+
+    def rates(self, round, num_arms, total):
+        """The inverse rates of the two regularisers."""
+        entropy = root(total * (self.factor * self.entropy_scale**2 / log_arms(num_arms)))
+        return jnp.sqrt(round.time) * self.tsallis_scale, entropy
+
+    def stiffness(self, state, round, probabilities):
+        total = state.waiting.total.as_float(probabilities.dtype)
+        return hybrid_stiffness(probabilities, *self.rates(round, probabilities.shape[0], total))
 
     def observe(self, state, observation):
         skipped, waiting = state.waiting.arrive(observation)
         total = waiting.total.as_float(observation.loss.dtype)
         since = total - observation.memo
         floor = jnp.where(since > 0, jnp.exp(-total / jnp.where(since > 0, since, 1)), 0)
-        used = observation.arrived & ~skipped
-        weighted = jnp.where(used, observation.loss, 0) / jnp.where(used, jnp.maximum(observation.probability, floor), 1)
-        estimate = observation.at_arm(weighted, state.ftrl.loss_estimates.shape[0])
+        used = observation._replace(arrived=observation.arrived & ~skipped)
+        estimate = used.loss_estimate(state.ftrl.loss_estimates.shape[0], floor=floor)
         return SkippingState(state.ftrl.add(estimate), waiting)

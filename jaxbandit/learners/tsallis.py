@@ -5,12 +5,13 @@ from typing import Literal
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.ftrl import FTRLState, follow_leader
+from jaxbandit.learners.base import ImportanceWeighted
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 from jaxbandit.pytrees import pytree_dataclass, static
 
 
 @pytree_dataclass
-class TsallisINF:
+class TsallisINF(ImportanceWeighted):
     """Tsallis-INF: FTRL with the 1/2-Tsallis entropy; feedback counts when it arrives.
 
     .. math:: x_t = \\arg\\min_x \\langle \\hat L_t, x \\rangle - 2 a_t \\sum_i \\sqrt{x_i}
@@ -44,19 +45,24 @@ class TsallisINF:
         return FTRLState.start(num_arms, runs_shape)
 
     def act(self, state, round):
+        inverse_rate = self.inverse_rate(round)
+        probabilities, state = follow_leader(state, inverse_rate, jnp.zeros_like(inverse_rate))
+        return probabilities, () if self.estimator == "iw" else self.baseline(round, probabilities), state
+
+    def inverse_rate(self, round):
+        """a_t."""
         inverse_rate = self.scale * jnp.sqrt(round.time)
+        return inverse_rate if self.estimator == "iw" else inverse_rate / 2
+
+    def baseline(self, round, probabilities):
         if self.estimator == "iw":
-            probabilities, state = follow_leader(state, inverse_rate, jnp.zeros_like(inverse_rate))
-            return probabilities, (), state
-        probabilities, state = follow_leader(state, inverse_rate / 2, jnp.zeros_like(inverse_rate))
-        baseline = 0.5 * (probabilities >= self.threshold / round.time).astype(probabilities.dtype)
-        return probabilities, baseline, state
+            return super().baseline(round, probabilities)
+        return 0.5 * (probabilities >= self.threshold / round.time).astype(probabilities.dtype)
+
+    def stiffness(self, state, round, probabilities):
+        return hybrid_stiffness(probabilities, self.inverse_rate(round), 0.0)
 
     def observe(self, state, observation):
         if self.estimator == "iw":
             return state.add_weighted(observation)
-        baseline = jnp.where(observation.arrived, observation.memo, 0)  # [K, ...]
-        # (ℓ - B)/x on the played arm only: its own baseline, so take the row's.
-        excess = jnp.where(observation.arrived, observation.loss - baseline, 0)
-        excess = excess / jnp.where(observation.arrived, observation.probability, 1)
-        return state.add(baseline + observation.at_arm(excess, baseline.shape[0]))
+        return state.add(observation.loss_estimate(state.loss_estimates.shape[0], baseline=observation.memo))

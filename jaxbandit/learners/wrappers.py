@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxbandit import randomness
 from jaxbandit.arms import draw, is_arm, least, pick
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round, tell_played
 from jaxbandit.pytrees import float_dtype, named, pytree_dataclass, show, static
 
 
@@ -32,7 +32,7 @@ class QPMDState:
     dialogue: Dialogue
     queue: jax.Array  # [capacity * K, ...], row (n % capacity) * K + i: the n-th loss (from 0) of arm i that arrived
     arrived: jax.Array  # [K, ...] int32, how many losses of each arm arrived
-    needed: jax.Array  # [...] int32, the longest queue met
+    needed: jax.Array  # [...] int32, the longest queue and the most questions in one round met
 
 
 @pytree_dataclass
@@ -43,16 +43,17 @@ class QPMD:
     gets the oldest one as if it came at once, and names its next arm; if losses of that arm wait in its queue, it gets
     the oldest of those without a play, and so on. The base's rounds are its questions, one play or none for each.
 
-    A queue grows only while its arm is not played, hence to one more than the most plays ever outstanding. The answer is
-    an arm, so the derivative in the base's hyperparameters is 0.
+    A queue grows only while its arm is not played, hence to one more than the most plays ever outstanding; K queues of d + 1
+    losses can be asked for in one round at most. The answer is an arm, so the derivative in the base's hyperparameters is 0.
 
     Args:
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
-      capacity: how many losses a queue holds; the longest delay + 1 is always enough (static).
+      capacity: at most how many questions the base is asked in one round, and how many losses a queue holds; an error tells
+        if more was needed. K·(longest delay + 1) is always enough, a few times the delay nearly always (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.wrappers import QPMD
-    >>> jb.simulate(QPMD(jb.TsallisINF(), capacity=11), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    >>> jb.simulate(QPMD(jb.TsallisINF(), capacity=22), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
@@ -90,9 +91,10 @@ class QPMD:
 
         first = (state.dialogue.clock == 0) | waiting(state.dialogue)
         carry = (jnp.zeros((), jnp.int32), first, state.dialogue)
-        dialogue = lax.while_loop(lambda carry: carry[1].any(), next_question, carry)[2]
+        _, asking, dialogue = lax.while_loop(lambda carry: carry[1].any() & (carry[0] < self.capacity), next_question, carry)
         probabilities = is_arm(dialogue.arm, state.arrived.shape[0]).astype(float_dtype())
-        return probabilities, (), QPMDState(dialogue, state.queue, state.arrived, state.needed)
+        asked = dialogue.clock - state.dialogue.clock + asking
+        return probabilities, (), QPMDState(dialogue, state.queue, state.arrived, jnp.maximum(state.needed, asked))
 
     def _feed(self, dialogue: Dialogue, queue, asking) -> Dialogue:
         """Give the base the oldest loss of the arm it named, as feedback of that very question."""
@@ -111,7 +113,9 @@ class QPMD:
         probabilities, memo, base = self.base.act(dialogue.base, round)
         uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
         arm = draw(probabilities, uniform)
-        return Dialogue(base, memo, arm, pick(probabilities, arm), clock, dialogue.fed)
+        probability = pick(probabilities, arm)
+        base = tell_played(self.base, base, round, arm, probability)
+        return Dialogue(base, memo, arm, probability, clock, dialogue.fed)
 
     def _row(self, count, arm, num_arms):
         return count % self.capacity * num_arms + arm
@@ -127,8 +131,8 @@ class QPMD:
         return QPMDState(state.dialogue, queue, arrived, needed)
 
     def check_state(self, state: QPMDState) -> None:
-        """Raise if a queue has been longer than the capacity."""
-        _check_capacity(self, state.needed, "losses of one arm were in its queue")
+        """Raise if a queue was longer, or more questions were due in one round, than the capacity."""
+        _check_capacity(self, state.needed, "or more questions were due in one round, or losses in one queue")
 
 
 @pytree_dataclass
@@ -138,6 +142,7 @@ class BOLDState:
     base: Any  # the base's state, [capacity, K, ...] and [capacity, ...]
     clock: jax.Array  # [capacity, ...] int32, how many plays each copy made
     waits: jax.Array  # [capacity, ...] bool, whether its last play is outstanding
+    playing: jax.Array  # [...] int32, the copy that plays this round
     needed: jax.Array  # [...] int32, the most copies ever needed at once
 
 
@@ -172,7 +177,7 @@ class BOLD:
         base = self.base.init(num_arms, runs_shape)
         copies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.capacity, *leaf.shape)), base)
         each = (self.capacity, *runs_shape)
-        return BOLDState(copies, jnp.zeros(each, jnp.int32), jnp.zeros(each, bool), jnp.zeros(runs_shape, jnp.int32))
+        return BOLDState(copies, jnp.zeros(each, jnp.int32), jnp.zeros(each, bool), *[jnp.zeros(runs_shape, jnp.int32)] * 2)
 
     def act(self, state, round):
         numbers = jnp.arange(self.capacity, dtype=jnp.float32).reshape(self.capacity, *[1] * state.needed.ndim)
@@ -184,16 +189,24 @@ class BOLD:
             _write(state.base, base, copy),
             _write(state.clock, clock, copy),
             state.waits | is_arm(copy, self.capacity),
+            copy,
             jnp.maximum(state.needed, round.outstanding + 1),
         )
         return probabilities, (copy, memo), state
+
+    def played(self, state, round, arm, probability):
+        if not hasattr(self.base, "played"):
+            return state
+        clock = _undelayed(_read(state.clock, state.playing), round.words)
+        base = self.base.played(_read(state.base, state.playing), clock, arm, probability)
+        return BOLDState(_write(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
 
     def observe(self, state, observation):
         copy, memo = observation.memo
         origin = _read(state.clock, copy)
         base = self.base.observe(_read(state.base, copy), observation._replace(origin=origin, memo=memo))
         waits = state.waits & ~(is_arm(copy, self.capacity) & observation.arrived)
-        return BOLDState(_write(state.base, base, copy), state.clock, waits, state.needed)
+        return BOLDState(_write(state.base, base, copy), state.clock, waits, state.playing, state.needed)
 
     def check_state(self, state: BOLDState) -> None:
         """Raise if more copies were needed than there are."""

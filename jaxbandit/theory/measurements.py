@@ -1,0 +1,339 @@
+"""The quantities of the analysis of MZS22, measured inside the loop over rounds.
+
+Each is a measurement in the sense of :mod:`jaxbandit.measure`: give it to ``simulate(..., measure=[...])`` and read
+``result.measured``. Where the paper has everything revealed at the end of the game, play against delays cut off at the
+horizon (:func:`jaxbandit.theory.truncated`): what has not arrived at a recorded round is not counted there.
+
+L… are lines of the paper's source; a = 1/η_t, b = 1/γ_t, f_t(x) = -2a√x + b·x(log x - 1), i* the best arm (unique, gaps constant).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit.arms import least, sums
+from jaxbandit.counting import Count, Sum
+from jaxbandit.measure import Moment
+from jaxbandit.projection import hybrid_argmin
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, show, static
+
+
+@pytree_dataclass
+class Drift:
+    """The largest x_{t,i}/x_{s,i} over all arms and all s <= t with t - s <= ``window``: the key lemma says at most 2.
+
+    Reads ``drift [C, runs]``. The least x of a window is found by doubling: the least of the last 2^j rounds is the less of
+    two leasts over 2^(j-1) rounds, so a round costs O(log window).
+
+    Args:
+      window: d_max (static).
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.Drift(5)])
+    >>> bool((1 <= result.measured["drift"]).all() and (result.measured["drift"] <= 2).all())
+    True
+    """
+
+    window: int = static()
+
+    def _lags(self) -> list[int]:
+        """How far back each level looks: 1, 2, 4, … and what is missing to ``window + 1`` rounds."""
+        if not isinstance(self.window, int | np.integer) or self.window < 0:
+            raise ValueError(f"Drift(window={show(self.window)}): the window is a whole number of rounds, 0 or more")
+        covered, lags = 1, []
+        while covered < self.window + 1:
+            lags.append(min(covered, self.window + 1 - covered))
+            covered += lags[-1]
+        return lags
+
+    def init(self, num_arms, runs_shape):
+        rings = [jnp.full((lag, num_arms, *runs_shape), jnp.inf, float_dtype()) for lag in self._lags()]
+        return rings, jnp.ones(runs_shape, float_dtype())
+
+    def update(self, state, moment: Moment):
+        rings, worst = state
+        lowest, new = moment.probabilities, []
+        for ring in rings:
+            slot = moment.t % ring.shape[0]
+            before = lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
+            new.append(lax.dynamic_update_index_in_dim(ring, lowest, slot, 0))
+            lowest = jnp.minimum(lowest, before)
+        ratio = jnp.where(moment.probabilities > 0, moment.probabilities / lowest, 0)
+        return new, jnp.maximum(worst, -least(-ratio))
+
+    def read(self, state):
+        return {"drift": state[1]}
+
+
+@pytree_dataclass
+class Arrivals:
+    """How many observations come at once, and the lemma Σ_{s<=t} σ_s >= Σ_{s<=t} a_s(a_s - 1)/2 in every round.
+
+    Reads ``[C, runs]``: ``arrivals_max`` (a_max), ``outstanding_sum`` (Σσ), ``arrival_pairs`` (Σ a(a - 1)/2) and
+    ``arrival_violations``, the number of rounds in which the lemma failed. All sums are exact.
+    """
+
+    def init(self, num_arms, runs_shape):
+        none = jnp.zeros(runs_shape, jnp.uint32)
+        zero = jnp.zeros(runs_shape, jnp.int32)
+        return {"most": zero, "outstanding": Count(none, none), "pairs": Count(none, none), "violations": zero}
+
+    def update(self, state, moment: Moment):
+        arrivals = moment.arrivals
+        outstanding = state["outstanding"].add(moment.outstanding)
+        pairs = state["pairs"].add(arrivals * (arrivals - 1) // 2)
+        short = (outstanding.high < pairs.high) | ((outstanding.high == pairs.high) & (outstanding.low < pairs.low))
+        return {
+            "most": jnp.maximum(state["most"], arrivals),
+            "outstanding": outstanding,
+            "pairs": pairs,
+            "violations": state["violations"] + short.astype(jnp.int32),
+        }
+
+    def read(self, state):
+        return {
+            "arrivals_max": state["most"],
+            "outstanding_sum": state["outstanding"].as_float(float_dtype()),
+            "arrival_pairs": state["pairs"].as_float(float_dtype()),
+            "arrival_violations": state["violations"],
+        }
+
+
+@pytree_dataclass
+class DriftedRegret:
+    """Σ_t a_t·<x_t, Δ> = Σ_t <x_{t+d_t}, Δ>, the regret with the probabilities of the round of arrival (L258-272).
+
+    Reads ``drifted_regret [C, runs]``. With delays cut off at the horizon, Reg <= 2·drifted + d_max on every path on which the
+    key lemma holds.
+    """
+
+    def init(self, num_arms, runs_shape):
+        return Sum.zero(runs_shape)
+
+    def update(self, state, moment: Moment):
+        return state.add(moment.arrivals.astype(float_dtype()) * _suffered(moment))
+
+    def read(self, state):
+        return {"drifted_regret": state.value + state.error}
+
+
+@pytree_dataclass
+class InverseRates:
+    """The inverse rates in use: ``tsallis_rate`` = 1/η_t and ``entropy_rate`` = 1/γ_t, ``[C, runs]``.
+
+    Args:
+      learner: as given to ``simulate``; must have ``rates(round, num_arms)``, as :class:`jaxbandit.BestOfBothWorlds` has.
+    """
+
+    learner: Any
+
+    def init(self, num_arms, runs_shape):
+        check_rates(self.learner)
+        zero = jnp.zeros(runs_shape, float_dtype())
+        return zero, zero
+
+    def update(self, state, moment: Moment):
+        rates = self.learner.rates(moment.round, moment.probabilities.shape[0])
+        return tuple(jnp.broadcast_to(rate, old.shape) for rate, old in zip(rates, state, strict=True))
+
+    def read(self, state):
+        return {"tsallis_rate": state[0], "entropy_rate": state[1]}
+
+
+@pytree_dataclass
+class StabilityAndPenalty:
+    """The two halves of the drifted regret of FTRL, and what the paper bounds them by (L274-299, L560-680).
+
+    Reads, all ``[C, runs]``:
+
+    - ``stability`` Σ_t <x_t, ℓ̂_t> + F̄_t*(-L_{t+1}) - F̄_t*(-L_t), ℓ̂_t the sum of the estimates that arrive in round t. It is the
+      Bregman divergence D_{F_t}(x_t, x̃_t), x̃_t the leader at L_{t+1} with the rates of round t: a sum of terms none of which
+      is negative, so float32 serves.
+    - ``stability_limit`` Σ_t Σ_i 2(ℓ̂_{t,i} - α_t)²/f''(x_{t,i}) with the α_t of L282, and ``stability_ratio``, the largest
+      quotient of the two in one round.
+    - ``stability_tsallis`` and ``stability_entropy``: Σ_t Σ_{s in A_t} Σ_i η_t x_{t,i}^{3/2}(1/x_{s,i} - 1) and
+      Σ_t γ_t a_t(a_t - 1)<x_t, Δ>; in expectation the stability is at most 4 times their sum (L284 has 2).
+    - ``shift_ratio``: the largest α_t·γ_t, which must not pass 1, and ``aux1_ratio``: the largest α_t/(a_t (K - 1)^{1/3}), which
+      Lemma aux1 bounds by 2·drift, so 4.
+    - ``estimated_drift``: Σ_t <x_t, ℓ̂_t> - ℓ̂_{t,i*}; its mean is the drifted regret, because importance weighting is unbiased.
+    - ``penalty`` = estimated_drift - stability, and ``penalty_limit``
+      Σ_{t>=2} (F_{t-1}(x_t) - F_t(x_t)) + F_T(e_{i*}) - F_1(x_1), which it stays below on every path.
+
+    Args:
+      learner: as given to ``simulate``, with ``rates(round, num_arms)`` and a state with ``loss_estimates``.
+      window: the longest delay (static).
+    """
+
+    learner: Any
+    window: int = static()
+
+    def init(self, num_arms, runs_shape):
+        check_rates(self.learner)
+        zero, one = Sum.zero(runs_shape), jnp.zeros(runs_shape, float_dtype())
+        names = ("stability", "limit", "tsallis", "entropy", "drift", "penalty_limit")
+        return {
+            "sums": dict.fromkeys(names, zero),
+            "worst": dict.fromkeys(("stability_ratio", "shift_ratio", "aux1_ratio"), one),
+            "rates": (one, one),
+            "delivery": Delivery.start((num_arms, *runs_shape), self.window),
+        }
+
+    def update(self, state, moment: Moment):
+        x, num_arms = moment.probabilities, moment.probabilities.shape[0]
+        a, b = (jnp.broadcast_to(rate, x.shape[1:]) for rate in self.learner.rates(moment.round, num_arms))
+        observed = moment.informed.loss_estimates - moment.learner.loss_estimates
+        moved = hybrid_argmin(moment.informed.loss_estimates, a, b)
+        stability = sums(_divergence(x, moved, a, b))[0]
+
+        curved = 1 / (0.5 * a * x**-1.5 + b / x)  # 1/f''(x)
+        curved_sum, weighted = sums(curved, curved * observed)
+        shift = weighted / curved_sum
+        limit = sums(2 * curved * (observed - shift) ** 2)[0]
+        arrivals = moment.arrivals.astype(x.dtype)
+        delivery, arrived = state["delivery"].step(moment, 1 / x - 1)
+        slack = jnp.where(b > 0, b, 1)
+
+        best = jnp.argmin(moment.means)
+        came = sums(x * observed)[0] - lax.dynamic_index_in_dim(observed, best, 0, keepdims=False)
+        terms = {
+            "stability": stability,
+            "limit": limit,
+            "tsallis": sums(x**1.5 * arrived)[0] / a,
+            "entropy": jnp.where(b > 0, arrivals * (arrivals - 1) * _suffered(moment) / slack, 0),
+            "drift": came,
+            "penalty_limit": _penalty_limit(moment.t, x, (a, b), state["rates"]),
+        }
+        worst = {
+            # Where next to nothing arrived both are rounding.
+            "stability_ratio": jnp.where(limit > 1e-9, stability / jnp.where(limit > 1e-9, limit, 1), 0),
+            "shift_ratio": jnp.where(b > 0, shift / slack, 0),
+            "aux1_ratio": shift / (jnp.maximum(arrivals, 1) * (num_arms - 1) ** (1 / 3)),
+        }
+        return {
+            "sums": {name: state["sums"][name].add(term) for name, term in terms.items()},
+            "worst": {name: jnp.maximum(state["worst"][name], new) for name, new in worst.items()},
+            "rates": (a, b),
+            "delivery": delivery,
+        }
+
+    def read(self, state):
+        total = {name: part.value + part.error for name, part in state["sums"].items()}
+        return {
+            "stability": total["stability"],
+            "stability_limit": total["limit"],
+            "stability_tsallis": total["tsallis"],
+            "stability_entropy": total["entropy"],
+            "estimated_drift": total["drift"],
+            "penalty": total["drift"] - total["stability"],
+            "penalty_limit": total["penalty_limit"],
+            **state["worst"],
+        }
+
+
+@pytree_dataclass
+class SelfBounding:
+    """The sums of equation (10), without the constants a, b, c: ``self_bounding [C, 3, runs]``.
+
+    A = Σ_t Σ_{i≠i*} η_t √x_{t,i}, B = Σ_t γ_{t+d_t}(a_{t+d_t} - 1)<x_t, Δ>, C = Σ_{t>=2} σ_t γ_t H(x_t)/log K with H the entropy.
+
+    Args:
+      learner: as given to ``simulate``, with ``rates(round, num_arms)``.
+      window: the longest delay (static).
+    """
+
+    learner: Any
+    window: int = static()
+
+    def init(self, num_arms, runs_shape):
+        check_rates(self.learner)
+        return [Sum.zero(runs_shape) for _ in range(3)], Delivery.start(runs_shape, self.window)
+
+    def update(self, state, moment: Moment):
+        totals, delivery = state
+        x, num_arms = moment.probabilities, moment.probabilities.shape[0]
+        a, b = (jnp.broadcast_to(rate, x.shape[1:]) for rate in self.learner.rates(moment.round, num_arms))
+        suffered = _suffered(moment)
+        roots, entropy = sums(jnp.sqrt(x), _entropy(x))
+        best = jnp.sqrt(lax.dynamic_index_in_dim(x, jnp.argmin(moment.means), 0, keepdims=False))
+        delivery, arrived = delivery.step(moment, suffered)
+        rate = jnp.where(b > 0, 1 / jnp.where(b > 0, b, 1), 0)
+        terms = (
+            (roots - best) / a,
+            rate * (moment.arrivals.astype(x.dtype) - 1) * arrived,
+            rate * moment.outstanding.astype(x.dtype) * entropy / np.log(num_arms),
+        )
+        return [total.add(term) for total, term in zip(totals, terms, strict=True)], delivery
+
+    def read(self, state):
+        return {"self_bounding": jnp.stack([total.value + total.error for total in state[0]])}
+
+
+@pytree_dataclass
+class Delivery:
+    """Values that wait with the plays and come, added up, in the round in which the feedback comes."""
+
+    ring: jax.Array  # [W, ...] row A % W: the sum of what is due in round A
+
+    @classmethod
+    def start(cls, shape: tuple[int, ...], window: int) -> "Delivery":
+        return cls(jnp.zeros((window + 1, *shape), float_dtype()))
+
+    def step(self, moment: Moment, value: jax.Array) -> tuple["Delivery", jax.Array]:
+        """Set ``value`` of this round's play aside, and hand out what is due; longer waits than the window are dropped."""
+        size = self.ring.shape[0]
+        fits, due = moment.delay < size, (moment.t + moment.delay) % size
+        if jnp.ndim(due) == 0:  # one sequence for all runs: one row
+            row = lax.dynamic_index_in_dim(self.ring, due, 0, keepdims=False) + jnp.where(fits, value, 0)
+            ring = lax.dynamic_update_index_in_dim(self.ring, row, due, 0)
+        else:
+            rows = jnp.arange(size).reshape(size, *[1] * due.ndim) == due
+            rows = (rows & fits).reshape(size, *[1] * (value.ndim - due.ndim), *due.shape)
+            ring = self.ring + jnp.where(rows, value, 0)
+        now = moment.t % size
+        came = lax.dynamic_index_in_dim(ring, now, 0, keepdims=False)
+        return Delivery(lax.dynamic_update_index_in_dim(ring, jnp.zeros_like(came), now, 0)), came
+
+
+def check_rates(learner: Any) -> None:
+    if not callable(getattr(learner, "rates", None)):
+        raise TypeError(
+            f"learner={show(learner)}: this measurement needs a learner with rates(round, num_arms), such as "
+            "jb.BestOfBothWorlds (with max_delay=0, entropy_scale=2**0.5 it is Zimmert & Seldin 2020)"
+        )
+
+
+def _suffered(moment: Moment) -> jax.Array:
+    """<x_t, Δ>, ``[...]``."""
+    gaps = moment.means - moment.means.min()
+    return sums(moment.probabilities * gaps.reshape(-1, *[1] * moment.arm.ndim))[0]
+
+
+def _entropy(x: jax.Array) -> jax.Array:
+    """x·log(1/x), 0 at 0."""
+    return -x * jnp.log(jnp.where(x > 0, x, 1))
+
+
+def _divergence(x: jax.Array, y: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+    """f(x) - f(y) - f'(y)(x - y) for each arm: a(√x - √y)²/√y + b(x log(x/y) - x + y), nowhere negative."""
+    y = jnp.maximum(y, jnp.finfo(y.dtype).tiny)
+    change = x / y - 1
+    # (1 + u)log(1 + u) - u; its series where the terms would cancel.
+    series = change**2 * (0.5 - change * (1 / 6 - change / 12))
+    direct = (1 + change) * jnp.log1p(jnp.maximum(change, -1 + 1e-30)) - change
+    relative = jnp.where(jnp.abs(change) < 0.02, series, direct)
+    return a * (jnp.sqrt(x) - jnp.sqrt(y)) ** 2 / jnp.sqrt(y) + b * y * relative
+
+
+def _penalty_limit(t, x, rates, last) -> jax.Array:
+    """This round's share of the limit: telescoped, 2(a_t - a_{t-1})(Σ√x - 1) + (b_t - b_{t-1})H(x), with a_0 = b_0 = 0.
+
+    Round 1, at the uniform point, is 2a_1(√K - 1) + b_1 log K = F_1(e_{i*}) - F_1(x_1).
+    """
+    roots, entropy = sums(jnp.sqrt(x), _entropy(x))
+    (a, b), (a_last, b_last) = rates, last
+    # a² - a'² is small and exact enough; a - a' of two rounded roots is not.
+    return 2 * (a - a_last) * (roots - 1) + (b - b_last) * entropy
