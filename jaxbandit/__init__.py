@@ -31,9 +31,9 @@ from jaxbandit.projection import hybrid_argmin, hybrid_argmin_warm
 from jaxbandit.result import Estimate, Result
 from jaxbandit.rollout import Rollout, rollout
 from jaxbandit.simulate import simulate, use_all_cores
-from jaxbandit.tune import Tuned, tune
 from jaxbandit.sweep import Entry, Spec, open_sweep, sweep
 from jaxbandit.traces import load_trace
+from jaxbandit.tune import Tuned, tune
 
 __version__ = "0.1.0"
 

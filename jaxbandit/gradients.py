@@ -52,7 +52,7 @@ def regret_gradient(
     rounds: int,
     runs: int,
     key: jax.Array,
-    estimator: Estimator = "jump",
+    estimator: Estimator | None = None,
     first_run: int = 0,
     control_variates: bool = True,
     step: float = 0.3,
@@ -79,7 +79,7 @@ def regret_gradient(
 
     Args:
       learner, losses, delays, rounds, runs, key, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
-      estimator: ``"jump"``, ``"paired"`` (central differences with common random numbers), ``"score"`` (score function with
+      estimator: None for ``"jump"`` with FTRL learners and ``"paired"`` with all others, or one of ``"jump"``, ``"paired"`` (central differences with common random numbers), ``"score"`` (score function with
         a leave-one-out baseline) or ``"fluid"`` (every play brings the expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive hyperparameters; those that are 0 move to ``step``.
@@ -103,6 +103,8 @@ def regret_gradient(
     check_game(learner, losses, delays, rounds)
     _check_options(estimator, step)
     learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
+    if estimator is None:
+        estimator = "jump" if getattr(learner, "jump_is_default", True) else "paired"
     note = "" if estimator in ("paired", "score") else _obstacle(learner, delays, estimator)
     if note:
         _say_once(note)
@@ -127,7 +129,7 @@ def regret_gradient(
 
 
 def _check_options(estimator: Any, step: Any) -> None:
-    if estimator not in get_args(Estimator):
+    if estimator is not None and estimator not in get_args(Estimator):
         raise ValueError(f"estimator={show(estimator)}: the estimators are {', '.join(map(repr, get_args(Estimator)))}")
     if not isinstance(step, int | float) or not 0 < step < math.inf:
         raise ValueError(f"step={show(step)}: the step of paired differences is a number above 0, such as 0.3")

@@ -100,6 +100,9 @@ def draw_bounds(panel: "Axes", bounds: "Mapping[str, Bound]", rounds: Any) -> No
         worth = "order, all constants 1" if bound.status == "order" else bound.status
         style, total = STYLES[(index + 1) % len(STYLES)], np.broadcast_to(total, rounds.shape)
         panel.plot(rounds, total, color="0.35", linewidth=1.1, linestyle=style, label=f"{label} ({worth})")
+    panel.autoscale(axis="y")  # the regret had the panel to itself; bounds lie above it
+    if panel.get_yscale() == "linear":
+        panel.set_ylim(bottom=0)
     panel.legend(frameon=False)
 
 
@@ -121,8 +124,8 @@ def bounds(results: "Mapping[str, Result]", bounds: "Mapping[str, Bound]", **opt
     """
     made, (panel,) = figure()
     draw_regret(panel, results, log=True, **options)
-    draw_bounds(panel, bounds, next(iter(results.values())).rounds)
     panel.set_yscale("log")
+    draw_bounds(panel, bounds, next(iter(results.values())).rounds)
     # Regret may start at 0: the axis begins a little below the smallest mean that is not.
     means = np.concatenate([result.estimate().mean for result in results.values()])
     panel.set_ylim(bottom=0.7 * np.min(means[means > 0], initial=1.0))

@@ -224,7 +224,7 @@ def _increments(features: np.ndarray, rounds: np.ndarray) -> np.ndarray:
         return np.empty((0, runs))
     wanted = np.geomspace(rounds[0], rounds[-1], bins + 1)[1:]
     ends = np.unique([*np.searchsorted(rounds, wanted[:-1] * (1 - 1e-9)), count - 1])
-    return np.diff(features[ends].astype(np.float64), axis=0, prepend=0).reshape(-1, runs)
+    return np.diff(features[ends], axis=0, prepend=np.float64(0)).reshape(-1, runs)
 
 
 def _intercept(values: np.ndarray, features: np.ndarray | None) -> tuple[float, float, int]:
@@ -239,23 +239,24 @@ def _intercepts(values: np.ndarray, features: np.ndarray | None) -> tuple[np.nda
     runs = values.shape[1]
     mean = values.mean(1)
     deviations = values - mean[:, None]
+    left = np.einsum("nr,nr->n", deviations, deviations)
     shift, leverage, used = 0.0, 0.0, 0
     if features is not None and len(features):
-        centre = features.mean(1)
-        spread = features - centre[:, None]
         # Normal equations of standardised features: they are nearly independent, so squaring their condition costs nothing.
-        size = np.sqrt((spread**2).sum(1))
-        kept = size > 0
-        spread, weights = spread[kept] / size[kept, None], centre[kept] / size[kept]
-        gram = spread @ spread.T + 1e-12 * np.eye(len(spread))
-        coefficients = np.linalg.solve(gram, spread @ deviations.T)  # [p, n]
-        shift, leverage, used = coefficients.T @ weights, float(weights @ np.linalg.solve(gram, weights)), len(features)
-        deviations = deviations - coefficients.T @ spread
+        centre = features.mean(1)
+        gram = features @ features.T - runs * np.outer(centre, centre)
+        scale = np.sqrt(np.maximum(np.diag(gram), 0))
+        scale = np.where(scale > 0, scale, np.inf)  # a feature that never moves takes no part
+        gram, weights = gram / np.outer(scale, scale) + 1e-12 * np.eye(len(gram)), centre / scale
+        along = (features @ deviations.T) / scale[:, None]  # [p, n]
+        solved = np.linalg.solve(gram, np.column_stack([along, weights]))
+        coefficients, leverage = solved[:, :-1], float(weights @ solved[:, -1])
+        shift, used = coefficients.T @ weights, len(features)
+        left = np.maximum(left - np.einsum("pn,pn->n", coefficients, along), 0)
     freedom = runs - 1 - used
     if freedom < 1:
         return mean, np.full(len(mean), np.nan)
-    variance = (deviations**2).sum(1) / freedom
-    return mean - shift, np.sqrt(variance * (1 / runs + leverage))
+    return mean - shift, np.sqrt(left / freedom * (1 / runs + leverage))
 
 
 def _student(freedom: int) -> float:

@@ -74,7 +74,7 @@ def tune(
     optimizer: optax.GradientTransformation | None = None,
     only: Sequence[str] | None = None,
     goal: Goal = "mean",
-    estimator: Estimator = "jump",
+    estimator: Estimator | None = None,
     fresh_runs: int = 2048,
     audit: bool = True,
     progress: bool = False,
@@ -200,14 +200,14 @@ def _outcome(learner, tasks, goal: Goal, options: Mapping[str, Any]) -> Outcome:
     return Outcome(float(regrets.mean()), float(np.sqrt((errors**2).sum()) / len(ends)), regrets, errors)
 
 
-def _audit(learner, tasks, names, goal: Goal, options: Mapping[str, Any], estimator: Estimator) -> Audit:
+def _audit(learner, tasks, names, goal: Goal, options: Mapping[str, Any], estimator: Estimator | None) -> Audit:
     used, paired = (_objective(learner, tasks, names, goal, {**options, "estimator": one})[2] for one in (estimator, "paired"))
     off = {name: abs(used[name][0] - paired[name][0]) - 4 * math.hypot(used[name][1], paired[name][1]) for name in names}
     largest = max(abs(paired[name][0]) for name in names)
     wrong = [name for name in names if off[name] > 0.1 * largest]
     if wrong:
         warnings.warn(
-            f"tune: the {estimator!r} gradient in {', '.join(wrong)} disagrees with paired differences at the end; "
+            f"tune: the gradient in {', '.join(wrong)} disagrees with paired differences at the end; "
             "see Tuned.audit, and tune with estimator='paired' to be sure",
             stacklevel=3,
         )

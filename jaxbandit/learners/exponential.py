@@ -1,6 +1,7 @@
 """Exponential weights with delays: x_t ∝ exp(-η_t L̂_t), where the learners differ in the rate η_t."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ from jaxbandit.pytrees import float_dtype, is_concrete, named, pytree_dataclass
 
 class ExponentialWeights(ImportanceWeighted):
     """What they share: the state is the cumulative loss estimates ``[K, ...]``, the smallest near 0; ``rate`` gives η_t."""
+
+    jump_is_default: ClassVar[bool] = False  # one observation can end an arm: too long a jump for a quadrature
 
     def init(self, num_arms, runs_shape):
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
@@ -182,6 +185,7 @@ class Skipper(ImportanceWeighted):
     (recalled, not checked against the paper).
     """
 
+    jump_is_default: ClassVar[bool] = False
     beta: ArrayLike
     horizon: ArrayLike
     total_delay: ArrayLike

@@ -113,7 +113,7 @@ def write(found: dict[str, Any], folder: Path) -> None:
     lines += ["![figure](figure.png)", ""] if figure.exists() else []
     for heading, columns, rows in _rows(found):
         lines += [f"## {heading}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows] + [""]
+        lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows] + [""]
     lines += ["## What it does and does not show", "", found["shows"], "", *[part for one in _about(found) for part in (one, "")]]
     lines += [f"Again: `{found['command']}`, key `{found['key']}`.", ""]
     (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
@@ -144,9 +144,8 @@ def write_index(found: list[dict[str, Any]], out: Path) -> None:
     )
     rows = [[one["title"], one["verdict"], one["where"], f"{one['seconds']:.0f} s", one["name"]] for one in found]
     lines = ["# The paper's claims, measured", "", intro, "", "| statement | verdict | where | time |", "|---|---|---|---|"]
-    lines += [
-        f"| [{title}]({name}/index.md) | {verdict} | {where} | {seconds} |" for title, verdict, where, seconds, name in rows
-    ]
+    for title, *cells, name in rows:
+        lines.append("| " + " | ".join(map(_cell, [f"[{title}]({name}/index.md)", *cells])) + " |")
     (out / "index.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
     e = html.escape
     table = "".join(
@@ -157,6 +156,11 @@ def write_index(found: list[dict[str, Any]], out: Path) -> None:
     body = ["<h1>The paper's claims, measured</h1>", f"<p>{e(intro)}</p>"]
     body += [f"<table><tr><th>statement</th><th>verdict</th><th>where</th><th>time</th></tr>{table}</table>"]
     _write_html(out / "index.html", "The paper's claims, measured", body)
+
+
+def _cell(text: str) -> str:
+    """A cell of a Markdown table."""
+    return text.replace("|", "\\|")
 
 
 def _css(found: dict[str, Any]) -> str:

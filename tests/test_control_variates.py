@@ -1,0 +1,92 @@
+"""Control variates: intervals of regrets and gradients get narrower and stay calibrated, also with few runs."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import gradients
+from jaxbandit.pytrees import canonical
+from jaxbandit.result import _increments, _intercept, _intercepts, _student
+from jaxbandit.rollout import Game
+
+LEARNER, DELAYS, ROUNDS = jb.BestOfBothWorlds(5, 1.0, 1.0), jb.delays.Fixed(5), 200
+LAW = jb.losses.Bernoulli([0.3, 0.5, 0.6])
+
+
+def test_intercept_is_that_of_ordinary_least_squares():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(4, 50))
+    values = 3 + np.array([1.0, -2.0, 0.5, 0.0]) @ features + 0.1 * rng.normal(size=50)
+    design = np.column_stack([np.ones(50), features.T])
+    coefficients, residue, *_ = np.linalg.lstsq(design, values, rcond=None)
+    error = np.sqrt(residue[0] / 45 * np.linalg.inv(design.T @ design)[0, 0])
+    assert _intercept(values, features) == (pytest.approx(coefficients[0]), pytest.approx(error), 45)
+
+
+def test_features_that_do_not_move_are_left_alone():
+    values = np.random.default_rng(0).normal(size=30)
+    mean, error, _ = _intercept(values, np.zeros((2, 30)))
+    assert mean == pytest.approx(values.mean())
+    assert np.isfinite(error)
+
+
+def test_features_have_mean_zero():
+    result = jb.simulate(LEARNER, LAW, DELAYS, rounds=ROUNDS, runs=4096, key=jax.random.key(1), measure=[jb.ControlVariates()])
+    features = result.measured["control_variates"][-1]
+    assert np.all(np.abs(features.mean(1)) < 5 * features.std(1) / 4096**0.5)
+
+
+def coverage(values, features, rounds, size):
+    """How many of the 95 % intervals of groups of ``size`` runs hold the truth, told by all runs."""
+    truth = _intercept(values, None if features is None else _increments(features, rounds))[0]
+    hits = []
+    for start in range(0, len(values) - size + 1, size):
+        own = slice(start, start + size)
+        mean, error, freedom = _intercept(values[own], None if features is None else _increments(features[..., own], rounds))
+        hits.append(abs(mean - truth) < _student(freedom) * error)
+    return np.mean(hits), len(hits)
+
+
+@pytest.mark.parametrize("size", [40, 160])
+def test_intervals_of_the_regret_cover(size):
+    result = jb.simulate(
+        LEARNER, LAW, DELAYS, rounds=ROUNDS, runs=200 * size, key=jax.random.key(2), record=24, measure=[jb.ControlVariates()]
+    )
+    values = result.regret[-1].astype(float)
+    for features in (None, result.measured["control_variates"]):
+        hit, groups = coverage(values, features, result.rounds, size)
+        assert groups == 200
+        assert 0.91 < hit < 0.99
+
+
+def test_intervals_of_the_gradient_cover():
+    game = Game.set_up(canonical(LEARNER), LAW, DELAYS, jax.random.key(3), np.zeros(256, np.uint32), (jb.ControlVariates(),))
+    game = gradients.dataclasses.replace(game, feedback="jump")
+    which = gradients._chosen(game.learner, ["factor"])
+    record = gradients.log_spaced(ROUNDS, gradients.RECORDED).astype(np.int32)
+    forward = functools.partial(gradients._forward, which=which)
+    out = gradients._over_blocks(forward, game, (record,), 200 * 120, 0)
+    values = out.gradient[0].astype(float)
+    for features in (None, out.features):
+        hit, _ = coverage(values, features, record, 120)
+        assert 0.91 < hit < 0.99
+
+
+def test_rows_share_one_fit():
+    rng = np.random.default_rng(1)
+    values, features = rng.normal(size=(3, 60)), rng.normal(size=(5, 60))
+    means, errors = _intercepts(values, features)
+    for row, mean, error in zip(values, means, errors, strict=True):
+        assert _intercept(row, features)[:2] == (pytest.approx(mean), pytest.approx(error))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [jb.losses.Bernoulli([0.3] + [0.5] * 4), jb.losses.StochasticallyConstrained(0.2, arms=5)])
+def test_regret_intervals_are_narrower(law):
+    result = jb.simulate(
+        jb.BestOfBothWorlds(5), law, DELAYS, rounds=2000, runs=2048, key=jax.random.key(4), measure=[jb.ControlVariates()]
+    )
+    assert result.estimate(control_variates=False).error[-1] > 2.5 * result.estimate().error[-1]
