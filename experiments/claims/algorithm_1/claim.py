@@ -1,0 +1,41 @@
+"""The rates in use against the formula, for three delay laws."""
+
+import numpy as np
+
+import jaxbandit as jb
+from jaxbandit import theory
+
+
+def run(experiment):
+    s, worst = experiment.settings, {}
+    panels = experiment.panels(len(s.arms))
+    rng = np.random.default_rng(0)
+    laws = {
+        "fixed": np.full(s.rounds, s.delay),
+        "bursts": -np.arange(1, s.rounds + 1) % (s.delay + 1),
+        "random": rng.integers(0, s.delay + 1, s.rounds),
+    }
+    for panel, arms in zip(panels, s.arms, strict=True):
+        for index, (name, delays) in enumerate(laws.items()):
+            learner = jb.BestOfBothWorlds(max_delay=s.delay)
+            result = experiment.simulate(
+                learner,
+                jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)]),
+                jb.delays.Trace(delays, bound=16, long_waits=0),
+                rounds=s.rounds,
+                runs=256,
+                measure=[theory.InverseRates(learner)],
+            )
+            at = result.rounds - 1
+            right = theory.mzs22_rates(delays, arms, max_delay=s.delay)
+            used = result.measured["tsallis_rate"][:, 0], result.measured["entropy_rate"][:, 0]
+            for kind, mine, formula in zip(("1/η", "1/γ"), used, (right.tsallis[at], right.entropy[at]), strict=True):
+                worst[kind] = max(worst.get(kind, 0), float(np.max(np.abs(mine / formula - 1))))
+            worst["Σx − 1"] = max(worst.get("Σx − 1", 0), result.residual)
+            colour = jb.plots.COLOURS[index]
+            panel.plot(result.rounds, right.entropy[at], color=colour, linestyle=jb.plots.STYLES[index], label=f"{name}: formula")
+            panel.plot(result.rounds, used[1], "o", color=colour, markersize=4, fillstyle="none", label=f"{name}: in use")
+        panel.set(xlabel="round t", ylabel="inverse entropy rate 1/γ_t", title=f"K = {arms}, d_max = {s.delay}", xscale="log")
+        panel.legend(frameon=False, fontsize=8)
+    for kind, error in worst.items():
+        experiment.check(f"largest relative error of {kind}", error, "equals", 0.0, resolution=2e-5)

@@ -1,0 +1,48 @@
+"""The constant in front of √(KT) + √(dT log K), over d and K."""
+
+import numpy as np
+
+import jaxbandit as jb
+from jaxbandit import theory
+from jaxbandit.theory.verdict import exponent, regret_of
+
+
+def run(experiment):
+    s = experiment.settings
+    by_delay, by_arms = experiment.panels(2)
+    found = {}
+    for arms in s.arms:
+        for delay in sorted({*s.delays, s.delay}) if arms == s.arms[0] else (s.delay,):
+            order = float(theory.fixed_delay_adversarial(delay, arms, s.rounds).total)
+            regrets = []
+            for multiple in s.multiples:
+                gap = min(1.0, multiple * order / s.rounds)
+                losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)])
+                law = jb.delays.Fixed(delay, bound=16)
+                regrets.append(
+                    regret_of(
+                        experiment.simulate(jb.BestOfBothWorlds(max_delay=delay), losses, law, rounds=s.rounds, runs=s.runs)
+                    )
+                )
+            worst = max(regrets, key=lambda one: one.value)
+            delays = np.full(s.rounds, delay)
+            limit = float(theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms).total[-1])
+            found[arms, delay] = worst, order, limit
+            experiment.check(f"worst regret over gaps, K = {arms}, d = {delay}", worst, "at most", limit)
+    lines = (
+        (by_delay, "delay d", [key for key in found if key[0] == s.arms[0]], 1, f"K = {s.arms[0]}"),
+        (by_arms, "arms K", [key for key in found if key[1] == s.delay], 0, f"d = {s.delay}"),
+    )
+    for panel, label, keys, which, title in lines:
+        x = [key[which] for key in keys]
+        constants = [found[key][0] / found[key][1] for key in keys]
+        panel.errorbar(
+            x, [one.value for one in constants], [1.96 * one.error for one in constants], fmt="o-", label="MZS22, worst gap"
+        )
+        panel.plot(x, [found[key][2] / found[key][1] for key in keys], color="black", label="explicit bound")
+        panel.set(xscale="log", xlabel=label, ylabel="regret / (√(KT) + √(dT log K))", title=f"{title}, T = {s.rounds}")
+        panel.set_ylim(bottom=0)
+        panel.legend(frameon=False)
+        experiment.check(
+            f"exponent of {label} in regret / (√(KT) + √(dT log K))", exponent(x, constants), "at most", 0.1, kind="shape"
+        )

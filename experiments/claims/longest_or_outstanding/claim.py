@@ -1,0 +1,50 @@
+"""σ_max fixed, d_max grows: four learners."""
+
+import jaxbandit as jb
+from jaxbandit.theory.verdict import exponent, regret_of
+
+
+def run(experiment):
+    s = experiment.settings
+    (panel,) = experiment.panels(1)
+    losses = jb.losses.Bernoulli([0.4, *[0.6] * (s.arms - 1)])
+    makers = {
+        "MZS22 (told d_max)": lambda longest: jb.BestOfBothWorlds(max_delay=longest),
+        "ZS20": lambda _: jb.ZimmertSeldin(),
+        "ZS20, skipping": lambda _: jb.ZimmertSeldin(skipping=True),
+        "MZS24": lambda _: jb.RobustBestOfBothWorlds(),
+    }
+    for index, (name, make) in enumerate(makers.items()):
+        regrets = [
+            regret_of(
+                experiment.simulate(
+                    make(longest),
+                    losses,
+                    jb.delays.Outlier(first=longest, delay=1, bound=1, long_waits=1),
+                    rounds=s.rounds,
+                    runs=s.runs,
+                )
+            )
+            for longest in s.longest
+        ]
+        panel.errorbar(
+            s.longest,
+            [one.value for one in regrets],
+            [1.96 * one.error for one in regrets],
+            fmt="o" + jb.plots.STYLES[index],
+            color=jb.plots.COLOURS[index],
+            label=name,
+            capsize=2,
+        )
+        experiment.check(f"exponent of d_max at σ_max = 2, {name}", exponent(s.longest, regrets), "at most", 0.1, kind="open")
+    panel.axhline(0.2 * s.rounds * (s.arms - 1) / s.arms, color="grey", linewidth=1, linestyle="--", label="uniform play")
+    panel.set(
+        xscale="log",
+        yscale="log",
+        xlabel="d_max (one play waits as long)",
+        ylabel=f"mean pseudo-regret at T = {s.rounds}",
+        title=f"σ_max = 2, K = {s.arms}, Δ = 0.2",
+    )
+    panel.legend(frameon=False, fontsize=8)
+    depends = [check.label.split(", ", 1)[1] for check in experiment.checks if check.outcome(1.96) == "fails"]
+    experiment.say(f"At σ_max = 2 the regret grows with d_max for: {', '.join(depends) or 'none of the learners'}.")

@@ -1,0 +1,38 @@
+"""The penalty term against both of its limits."""
+
+import numpy as np
+
+import jaxbandit as jb
+from jaxbandit import theory
+
+
+def run(experiment):
+    s = experiment.settings
+    panels = experiment.panels(2)
+    losses = jb.losses.Bernoulli([0.3, *[0.6] * (s.arms - 1)])
+    t = np.arange(1, s.rounds + 1)
+    laws = {"fixed": np.full(s.rounds, s.delay), "bursts": -t % (s.delay + 1)}
+    start = theory.mzs22_constants(s.delay, s.arms)
+    constant = 2 * np.sqrt(1 + start.tsallis) * (np.sqrt(s.arms) - 1) + np.sqrt(start.entropy * np.log(s.arms))
+    for panel, (name, delays) in zip(panels, laws.items(), strict=True):
+        learner = jb.BestOfBothWorlds(max_delay=s.delay)
+        law = jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0)
+        measure = [theory.StabilityAndPenalty(learner, s.delay), theory.SelfBounding(learner, s.delay)]
+        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure)
+        penalty, limit = result.measured["penalty"], result.measured["penalty_limit"]
+        a, _, c = np.moveaxis(result.measured["self_bounding"], 1, 0)
+        coarse = 2 * a + c + constant
+        experiment.check(
+            f"largest penalty / limit of all paths and recorded rounds, {name}", np.max(penalty / limit), "at most", 1.0
+        )
+        experiment.check(f"largest limit / (2A + C + const), {name}", np.max(limit / coarse), "at most", 1.0)
+        for values, label, style in (
+            (penalty, "penalty", "-"),
+            (limit, "limit, path by path", "--"),
+            (coarse, "2A + C + const", "-."),
+        ):
+            panel.plot(result.rounds, values.mean(-1), linestyle=style, label=label)
+            low, high = np.quantile(values, [0.025, 0.975], axis=-1)
+            panel.fill_between(result.rounds, low, high, alpha=0.2)
+        panel.set(xscale="log", xlabel="round t", ylabel="sum up to t", title=f"delays: {name} (bands: 95 % of the runs)")
+        panel.legend(frameon=False)
