@@ -5,11 +5,13 @@ shape: runs are padded to blocks whose size depends on the number of arms alone,
 machines.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
 import itertools
 import os
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -162,10 +164,11 @@ def simulate(
             bar.update(1)
         return [parts, jax.tree.map(np.asarray, state)]
 
-    starts, devices = range(0, runs, block), jax.local_devices()
+    starts = range(0, runs, block)
     # One thread for each device: JAX does not promise that two CPU devices work at once when one thread drives both.
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(_bar(progress, len(starts) * len(calls), runs, rounds - done))
+        devices = stack.enter_context(_idlest_devices(len(starts)))
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in devices]
         for thread in threads:  # on an interrupt, what has not begun is dropped
             stack.callback(thread.shutdown, wait=False, cancel_futures=True)
@@ -174,6 +177,23 @@ def simulate(
         blocks = [future.result() for future in futures]
 
     return Result.assemble(recorded, blocks, game=game, runs=runs, first_run=first_run, identity=identity)
+
+
+_in_use: collections.Counter = collections.Counter()  # device -> simulations at work on it
+_counting = threading.Lock()
+
+
+@contextlib.contextmanager
+def _idlest_devices(most: int) -> Iterator[list]:
+    """At most ``most`` of the local devices, those with the least to do first: several simulations may run at once."""
+    with _counting:
+        devices = sorted(jax.local_devices(), key=_in_use.__getitem__)[:most]  # stable: a lone simulation begins with the first
+        _in_use.update(devices)
+    try:
+        yield devices
+    finally:
+        with _counting:
+            _in_use.subtract(devices)
 
 
 class _Call:
