@@ -144,7 +144,8 @@ def draw_probabilities(panel: "Axes", result: "Result", *, log: bool = True, tit
         panel.fill_between(result.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
     panel.set(xlabel="round", ylabel="probability of playing", title=title, ylim=(0, 1))
     panel.set_xscale("log" if log else "linear")
-    panel.legend(frameon=False)
+    if result.probabilities.shape[1] <= 12:  # a longer legend would cover the curves
+        panel.legend(frameon=False)
 
 
 def probabilities(result: "Result", **options: Any) -> "Figure":

@@ -64,7 +64,12 @@ def test_ten_thousand_rounds(name, numbers):
     learner, make = PAIRS[name]
     key, (which_arm, which_loss) = numbers
     mine = jb.simulate(
-        learner, jb.losses.Bernoulli(MEANS), jb.delays.Fixed(DELAY), rounds=ROUNDS, runs=4096 if name == "qpm-d" else RUNS, key=key
+        learner,
+        jb.losses.Bernoulli(MEANS),
+        jb.delays.Fixed(DELAY),
+        rounds=ROUNDS,
+        runs=4096 if name == "qpm-d" else RUNS,
+        key=key,
     ).regret[-1]
     theirs = np.empty(RUNS)
     for run in range(RUNS):

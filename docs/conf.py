@@ -1,0 +1,92 @@
+"""The site: ``make docs``. A public name without docstring or example, a broken link or a failing notebook ends the build."""
+
+import os
+import runpy
+import shutil
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.errors import SphinxError
+from sphinx.util import logging
+
+import jaxbandit
+
+HERE = Path(__file__).parent
+LOGGER = logging.getLogger(__name__)
+REPOSITORY = "https://github.com/jaxbandit/jaxbandit"
+# Notebooks call the `jaxbandit` command of the environment that builds the site.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+project, author, release = "jaxbandit", "the jaxbandit authors", jaxbandit.__version__
+copyright = author
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["_build", "playground/*", "notebooks/ipynb"]
+html_theme, html_title = "furo", "jaxbandit"
+html_static_path, html_css_files = ["_static"], ["site.css"]
+html_theme_options = {
+    "source_repository": REPOSITORY,
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+html_copy_source = False
+
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_in_temp = True
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+add_module_names = False
+napoleon_numpy_docstring = False
+
+
+def as_mathml(translator, node: nodes.Element, display: str) -> None:
+    """Formulas as MathML, which browsers draw by themselves: no script, no server."""
+    for equation in filter(str.strip, node.astext().split("\n\n")):  # a block may hold several
+        for unknown, known in (("\\arg", "\\mathrm{arg}"), ("\\Big\\", "\\")):
+            equation = equation.replace(unknown, known)
+        made = convert(equation, display=display)
+        if "\\" in made:
+            LOGGER.warning("a formula that MathML does not know: %s", equation, location=node)
+        translator.body.append(made)
+    raise nodes.SkipNode
+
+
+def link_to_repository(app, docname: str, source: list[str]) -> None:
+    """Files outside of docs/ are linked to where the repository shows them."""
+    if "/" not in docname:
+        source[0] = source[0].replace("](../", f"]({REPOSITORY}/blob/main/")
+
+
+def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
+    """|x| in a docstring is an absolute value, not a substitution."""
+    lines[:] = [line if "math" in line or "``" in line else line.replace("|", "\\|") for line in lines]
+
+
+def check_names(app) -> None:
+    wrong = runpy.run_path(str(HERE / "public_names.py"))["problems"]()
+    if wrong:
+        raise SphinxError("public names that are not documented as they should be:\n  " + "\n  ".join(wrong))
+
+
+def copy_playground(app, error) -> None:
+    if error is None:
+        shutil.copytree(HERE / "playground", Path(app.outdir) / "playground", dirs_exist_ok=True)
+
+
+def setup(app) -> None:
+    app.add_node(nodes.math, override=True, html=(lambda self, node: as_mathml(self, node, "inline"), None))
+    app.add_node(nodes.math_block, override=True, html=(lambda self, node: as_mathml(self, node, "block"), None))
+    app.connect("builder-inited", check_names)
+    app.connect("source-read", link_to_repository)
+    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("build-finished", copy_playground)

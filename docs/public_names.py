@@ -1,0 +1,60 @@
+"""The public names, and what is wrong with their documentation. The site's build and the tests both ask."""
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import jaxbandit as jb
+
+MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.measure, jb.plots, jb.theory)
+# What a user is given, or writes a class after, and does not call: a docstring is enough.
+GIVEN = {"Bound", "Delays", "Entry", "Estimate", "Gradient", "Learner", "Losses", "Moment", "Observation", "Optimum", "Played"}
+GIVEN |= {"Rates", "Rollout", "Round", "Tuned"}
+SHOWN_ELSEWHERE = {"hybrid_argmin_warm", "power_of_two"}  # by hybrid_argmin, and by the laws whose bound it is
+API = Path(__file__).parent / "api"
+
+
+def public(module: ModuleType) -> dict[str, object]:
+    """The classes and functions that a module offers: its ``__all__``, or what it defines without an underscore."""
+    if hasattr(module, "__all__"):
+        names = module.__all__
+    else:
+        names = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
+    return {name: value for name, value in found.items() if callable(value) and not name.startswith("check_")}
+
+
+def problems() -> list[str]:
+    """One line for each public name without docstring, without an example, without its formula, or without a place in the API pages."""
+    wrong = []
+    pages = "".join(page.read_text(encoding="utf-8") for page in API.glob("*.md"))
+    for module in MODULES:
+        for name, value in public(module).items():
+            where, text = f"{module.__name__}.{name}", _docstring(value)
+            if not text:
+                wrong.append(f"{where}: no docstring")
+            # The bounds of the theory are one formula each and all called alike; draw_x is shown where x is.
+            elif (
+                ">>>" not in text
+                and name not in GIVEN | SHOWN_ELSEWHERE
+                and module is not jb.theory
+                and not name.startswith("draw_")
+            ):
+                wrong.append(f"{where}: no example (>>>)")
+            if value in jb.REGISTRY.values() and "math::" not in text and ":math:" not in text and not _is_simple(value):
+                wrong.append(f"{where}: no formula")
+            listed = (f":: jaxbandit.{name}\n", f":: {where}\n", f"automodule:: {module.__name__}\n")
+            if not any(directive in pages for directive in listed):
+                wrong.append(f"{where}: not in docs/api")
+    return wrong
+
+
+def _docstring(value: object) -> str:
+    text = inspect.getdoc(value) or ""
+    made_up = inspect.isclass(value) and text.startswith(f"{value.__name__}(")  # what dataclasses write by themselves
+    return "" if made_up else text
+
+
+def _is_simple(learner: type) -> bool:
+    """Whether the rule is told in words: uniform play, and what only wraps another learner."""
+    return learner in (jb.Uniform, jb.QPMD, jb.BOLD)
