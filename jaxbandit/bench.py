@@ -7,6 +7,7 @@ each, and the median, least and greatest of the ratios taken turn by turn. Write
 
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -73,7 +74,7 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Setting]]:
     """The tables: one thing varied at a time."""
     return {
         "arms": {f"K={k}": Setting(arms=k, rounds=r) for k, r in ((2, 20_000), (10, 10_000), (100, 1_000), (1000, 100))},
-        "rounds": {f"T={t:,}": Setting(rounds=t, runs=256) for t in (1_000, 10_000, 100_000, 1_000_000)},
+        "rounds": {f"T=1e{len(str(t)) - 1}": Setting(rounds=t, runs=256) for t in (1_000, 10_000, 100_000, 1_000_000)},
         "runs": {f"{n} runs": Setting(runs=n, rounds=5_000) for n in (256, 1024, 4096)},
         "delay": {f"d={d}": Setting(delay=d, rounds=5_000) for d in (0, 10, 100, 1000)},
         "delay law": {
@@ -111,9 +112,7 @@ def play(setting: Setting) -> None:
 
     import jaxbandit as jb
 
-    if setting.cores > 1:
-        jb.use_all_cores()
-    os.environ.setdefault("PJRT_NPROC", "1")
+    jb.use_all_cores()  # of those it is pinned to
     import jax
 
     if setting.block:
@@ -261,7 +260,7 @@ def exponents(tables: dict[str, dict[str, dict[str, float]]]) -> dict[str, float
     slopes = {}
     for title, per_unit in (("arms", 0.0), ("rounds", 1.0), ("runs", 1.0), ("delay", 0.0)):
         names = [name for name in tables[title] if name != "d=0"]
-        sizes = np.array([float("".join(c for c in name if c.isdigit())) for name in names])
+        sizes = np.array([float(re.search(r"[\d.e]*\d", name)[0]) for name in names])  # type: ignore[index]
         speeds = np.array([tables[title][name]["rounds_per_second"] for name in names])
         # Cost of a run-round; a whole run costs T times that, a whole round `runs` times.
         slopes[title] = per_unit - float(np.polyfit(np.log(sizes), np.log(speeds), 1)[0])
@@ -331,6 +330,7 @@ def figure(tables):
                 axis.set_yscale("log")
                 axis.set_ylim(min(speeds) / 2, max(speeds) * 2)
             axis.set_ylabel("million rounds/s")
+            axis.tick_params(axis="x", labelsize=8)
         axis.set_title(title)
     return page
 

@@ -28,6 +28,7 @@ from jaxbandit.rollout import Game, State, log_spaced
 from jaxbandit.validation import check_game, check_key, check_record, check_rounds, check_runs
 
 BLOCK = 256  # runs in a block; within 10 % of the best size on CPU (`jaxbandit bench` shows others)
+WHOLE_LOOP = 1 << 26  # bytes; smaller loops are compiled into one function by `use_all_cores`
 SEGMENT = 1 << 17  # rounds in one call of the compiled block, so that long work can be watched and interrupted
 
 
@@ -49,7 +50,8 @@ def block_size(num_arms: int) -> int:
 def use_all_cores() -> int:
     """Make one JAX device of each CPU core, so that blocks of runs share the work; returns how many.
 
-    Must come before JAX starts (before the first array is made). Does nothing where JAX runs on GPU or TPU.
+    Must come before JAX starts (before the first array is made), because it tells XLA's CPU compiler how to treat loops and
+    threads: for the whole process, through ``XLA_FLAGS`` and ``PJRT_NPROC``. Changes nothing where JAX runs on GPU or TPU.
 
     >>> import jaxbandit as jb
     >>> jb.use_all_cores()  # doctest: +SKIP
@@ -59,6 +61,12 @@ def use_all_cores() -> int:
     # XLA's CPU client reads this when it starts. A round is many small kernels: a pool of threads that shares them out costs
     # more than it brings (measured: 11 to 15 against 17 million rounds/s on one core), and steals from the other devices.
     os.environ.setdefault("PJRT_NPROC", "1")
+    # Compile the loop over rounds into one function, where XLA can, instead of starting some forty kernels a round: 15 to 35 %
+    # faster with the same bits, and devices stop borrowing each other's threads (two cores: from 1.5 to 2 times one).
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_backend_extra_options" not in flags:
+        option = f"--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold={WHOLE_LOOP}"
+        os.environ["XLA_FLAGS"] = f"{flags} {option}".strip()
     try:
         jax.config.update("jax_num_cpu_devices", cores)
     except RuntimeError as error:

@@ -3,7 +3,8 @@
     python experiments/bench/roofline.py [K] [d]
 
 Operations and bytes of one round come from the compiled program, the throughput of the costly operations from loops that do
-nothing else on arrays of the same shape, and the share of each kernel from a profile of a run.
+nothing else on arrays of the same shape, and the share of each kernel from a profile of a run, for which the loop is
+compiled as separate kernels (``jb.use_all_cores`` makes one function of it).
 """
 
 import collections
