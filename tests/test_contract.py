@@ -72,7 +72,7 @@ def traces(monkeypatch):
     return counter
 
 
-QUICK = {"fixed", "per run"}
+QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
 
 
 @pytest.mark.parametrize("law", [pytest.param(law, marks=() if law in QUICK else pytest.mark.slow) for law in LAWS])
