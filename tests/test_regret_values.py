@@ -63,7 +63,7 @@ def test_a_researchers_numpy_program():
 def test_independent_simulation(row):
     delays, longest = LAWS[row["delay"]]
     losses = jb.losses.Bernoulli(row["means"])
-    options = {"rounds": row["rounds"], "runs": 2048, "key": jax.random.key(1), "record": 24, "measure": [jb.ControlVariates()]}
+    options = {"rounds": row["rounds"], "runs": 4096, "key": jax.random.key(1), "record": 24, "measure": [jb.ControlVariates()]}
     total = jb.simulate(jb.Uniform(), losses, delays, **options).total_delay.mean()
     estimate = jb.simulate(LEARNERS[row["learner"]](longest, total), losses, delays, **options).estimate()
     joint = np.hypot(estimate.error[-1], row["stderr"])
