@@ -101,6 +101,7 @@ def simulate(
     probabilities: bool = False,
     measure: Sequence[Any] = (),
     progress: bool = False,
+    kernel: bool = False,
 ) -> Result:
     """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
 
@@ -122,6 +123,9 @@ def simulate(
       probabilities: also keep x_t at the recorded rounds.
       measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
       progress: show a progress bar.
+      kernel: on a GPU of NVIDIA or a TPU, play all rounds within one kernel of Pallas (:mod:`jaxbandit.kernel`) if it plays
+        the first rounds as XLA's loop does; a warning says so if it does not. It compiles for both but was never run on
+        either, so it must be asked for. Its last digits differ from the loop's.
 
     Returns:
       A :class:`Result`.
@@ -155,9 +159,14 @@ def simulate(
     block = block_size(losses.num_arms)
     game = Game.set_up(learner, losses, delays, key, jnp.zeros(block, jnp.uint32), measure)
     calls = list(_calls(recorded, width, done))
+    advance: Any = _advance
+    if kernel:
+        advance, game = _with_kernel(game, runs, rounds, len(calls[0].record), probabilities)
+        block = game.runs.shape[0]
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = _start.eval_shape(game)
-    _advance.eval_shape(game, like, calls[0].done, calls[0].record, probabilities)
+    if advance is _advance:
+        _advance.eval_shape(game, like, calls[0].done, calls[0].record, probabilities)
 
     def play(start: int, device) -> list:
         """All calls of the block of runs from ``start`` on, one after the other on one device."""
@@ -167,7 +176,7 @@ def simulate(
         state = jax.device_put(_start(mine) if resume is None else resume.block_state(like, start, block), device)
         parts = []
         for call in calls:
-            state, records = _advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)
+            state, records = advance(mine, state, *jax.device_put((call.done, call.record), device), probabilities)
             parts.append(jax.tree.map(lambda leaf, kept=call.kept: np.asarray(leaf)[:kept], records))
             bar.update(1)
         return [parts, jax.tree.map(np.asarray, state)]
@@ -185,6 +194,15 @@ def simulate(
         blocks = [future.result() for future in futures]
 
     return Result.assemble(recorded, blocks, game=game, runs=runs, first_run=first_run, identity=identity)
+
+
+def _with_kernel(game: Game, runs: int, rounds: int, width: int, probabilities: bool) -> tuple[Any, Game]:
+    """What plays a block and the game with such a block: the kernel where it can be trusted, else all as it was."""
+    from jaxbandit import kernel
+
+    larger = dataclasses.replace(game, runs=jnp.arange(kernel.block_size(runs), dtype=jnp.uint32))
+    play = kernel.trusted(larger, _advance, rounds, width, probabilities)
+    return (_advance, game) if play is None else (play, larger)
 
 
 _in_use: collections.Counter = collections.Counter()  # device -> simulations at work on it

@@ -1,5 +1,10 @@
-"""What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels."""
+"""What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels.
 
+The kernel of Pallas has tests of its own, in test_kernel.py.
+"""
+
+import dataclasses
+import functools
 import re
 
 import jax
@@ -8,9 +13,11 @@ import jax.numpy as jnp
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import gradients
 from jaxbandit.pytrees import canonical
 from jaxbandit.rollout import Game
 from jaxbandit.simulate import _advance, _start, block_size
+from jaxbandit.sweep import plan
 
 D = jb.delays
 BERNOULLI = jb.losses.Bernoulli([0.3, *[0.5] * 9])
@@ -24,27 +31,66 @@ GAMES = {
 }
 
 
-def made(name, measure=()):
-    learner, losses, delays = map(canonical, GAMES[name])
+PLATFORMS = ("cuda", "tpu")
+
+
+def made(parts, measure=()):
+    learner, losses, delays = map(canonical, parts)
     runs = jnp.zeros(block_size(losses.num_arms), jnp.uint32)
     return Game.set_up(learner, losses, delays, jax.random.key(0), runs, measure)
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("name", GAMES)
-def test_the_block_lowers_for(platform, name):
-    game = made(name, (jb.ControlVariates(),))
+def test_the_block_lowers(name):
+    game = made(GAMES[name], (jb.ControlVariates(),))
     state = _start.eval_shape(game)
     record = jnp.array([5, 10], jnp.int32)
-    program = jax.export.export(_advance, platforms=[platform])(game, state, jnp.int32(0), record, probabilities=False)
-    assert program.platforms == (platform,)
+    program = jax.export.export(_advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    assert program.platforms == PLATFORMS
     assert "stablehlo.while" in program.mlir_module()
 
 
-@pytest.mark.parametrize(("name", "most"), [("fixed delay", 40), ("a delay for each play", 55)])
+def test_gradients_lower():
+    """Forward mode with jump tangents, reverse mode, and paired differences."""
+    parts = jb.BestOfBothWorlds(3), jb.losses.Bernoulli([0.3, 0.5]), D.Fixed(3)
+    game, record = made(parts, (jb.ControlVariates(),)), jnp.array([5, 10], jnp.int32)
+    jumping, several = dataclasses.replace(game, feedback="jump"), jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), game.learner)
+    programs = [
+        (functools.partial(gradients._forward, which=(0, 2)), (jumping, record)),
+        (functools.partial(gradients._backward, rounds=10, which=(0, 2)), (jumping,)),
+        (gradients._batch, (game, several, record)),
+    ]
+    for call, arguments in programs:
+        program = jax.export.export(jax.jit(call), platforms=PLATFORMS)(*arguments)
+        assert program.platforms == PLATFORMS
+        assert "stablehlo.while" in program.mlir_module()
+
+
+def test_a_unit_of_a_sweep_lowers():
+    """What a worker compiles for a unit: the start and the advance of a block of a cell, with what it measures."""
+    spec = jb.Spec(
+        rounds=100,
+        runs=10,
+        record=4,
+        learners=[jb.BestOfBothWorlds("oracle")],
+        losses=[jb.losses.Bernoulli([0.3, 0.5])],
+        delays=[D.Geometric(3.0, bound=15, shared=True)],
+    )
+    (cell,) = plan.Plan.make(spec).cells
+    learner, losses, delays = map(canonical, (cell.learner, cell.losses, cell.delays))
+    measure = canonical(plan.measurements(spec.control_variates))
+    game = Game.set_up(learner, losses, delays, jax.random.key(spec.seed), jnp.zeros(cell.block, jnp.uint32), measure)
+    state, record = plan.block_state(cell, spec.control_variates), jnp.array([5, 20, 60, 100, 100], jnp.int32)
+    started = jax.export.export(_start, platforms=PLATFORMS)(game)
+    assert [leaf.shape for leaf in started.out_avals] == [leaf.shape for leaf in jax.tree.leaves(state)]
+    program = jax.export.export(_advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    assert "stablehlo.while" in program.mlir_module()
+
+
+@pytest.mark.parametrize(("name", "most"), [("fixed delay", 39), ("a delay for each play", 51)])
 def test_few_kernels_a_round(name, most):
     """Starting kernels is what a round costs on an accelerator; the CPU's count is the proxy to be had without one."""
-    game = made(name)
+    game = made(GAMES[name])
     lowered = _advance.lower(game, _start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
     text = lowered.compile().as_text()
     bodies = {

@@ -1,5 +1,6 @@
 """The open question of Masoudian, Zimmert & Seldin (2022): a rate of its own for each arm."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -13,10 +14,12 @@ from jaxbandit.learners.base import ImportanceWeighted, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
 from jaxbandit.losses import _arrays
-from jaxbandit.projection import Warm, hybrid_argmin
+from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm
 from jaxbandit.pytrees import as_float, is_concrete, named, pytree_dataclass, static
 
 JUMP = 0.2  # estimated rates that change by more than this fraction in one round are too far for the warm solver
+ARRIVED = 1e-3  # |Σx - 1| from which its steps, of third order, need no help
+MOST_TURNS = 8
 
 
 @pytree_dataclass
@@ -128,7 +131,7 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
         tilted, warm = losses + offset, state.ftrl.warm.shifted(shift - _mean(offset))
         if self.gaps is None:
             jumped = (jnp.abs(weights - state.weights) > JUMP * state.weights).any(0)
-            warm = _solved_if(jumped, tilted, tsallis, entropy, warm)
+            warm = _refined(jumped, tilted, tsallis, entropy, warm)
         lowest = least(tilted)
         probabilities, solved = follow_leader(FTRLState(tilted, warm), tsallis, entropy)
         ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - lowest))
@@ -158,15 +161,26 @@ def _solved(losses, tsallis, entropy, residual) -> Warm:
     return Warm(y, jnp.ones_like(multiplier), multiplier + tsallis, residual)
 
 
-def _solved_if(needed, losses, tsallis, entropy, warm: Warm) -> Warm:
-    """:func:`_solved` in the runs that need it: a loop of one turn or none, which vmap does not turn into "always".
+def _refined(jumped, losses, tsallis, entropy, warm: Warm) -> Warm:
+    """A start near enough for the warm solver in the runs whose rates jumped: its own steps, again until they arrive.
 
-    The other runs keep their start, so that no run depends on its neighbours.
+    A loop of mostly no turns, which vmap does not turn into "always". The other runs keep their start, so that no run
+    depends on its neighbours.
     """
     losses, tsallis, entropy, warm = lax.stop_gradient((losses, tsallis, entropy, warm))
+    lowest = least(losses)
 
-    def solve(carry):
-        solved = _solved(losses, tsallis, entropy, warm.residual)
-        return jnp.zeros_like(needed), jax.tree.map(lambda new, old: jnp.where(needed, new, old), solved, warm)
+    def refine(carry):
+        far, turns, start = carry
+        _, better = hybrid_argmin_warm(
+            losses - lowest, tsallis, entropy, dataclasses.replace(start, residual=jnp.zeros_like(start.residual))
+        )
+        better = jax.tree.map(lambda new, old: jnp.where(far, new, old), better, start)
+        return far & (better.residual > ARRIVED), turns + 1, better
 
-    return lax.while_loop(lambda carry: carry[0].any(), solve, (needed, warm))[1]
+    def go_on(carry):
+        far, turns, _ = carry
+        return far.any() & (turns < MOST_TURNS)
+
+    _, _, better = lax.while_loop(go_on, refine, (jumped, jnp.int32(0), warm.shifted(lowest)))
+    return dataclasses.replace(better.shifted(-lowest), residual=warm.residual)
