@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from jaxbandit import arms
 
 draw = jax.jit(arms.draw)
-SIZES = pytest.mark.parametrize("num_arms", [1, 2, 15, 16, 17, 31, 100, 1000])
+FEW, MORE = [1, 2, 16, 17, 100], [15, 31, 1000]
+SIZES = pytest.mark.parametrize("num_arms", [*FEW, *(pytest.param(size, marks=pytest.mark.slow) for size in MORE)])
 SHAPES = pytest.mark.parametrize("shape", [(), (5,)], ids=["one", "five"])
 LAST = np.float32(1 - 2.0**-24)  # the largest uniform number there is in float32
 EPS = np.finfo(np.float32).eps
@@ -158,7 +159,7 @@ def test_draw_any_weights(data):
     check_draws(probabilities, np.array([0, 2**24 - 1, *uniforms], np.float32) / np.float32(2**24))
 
 
-@pytest.mark.parametrize("num_arms", [5, 300])
+@pytest.mark.parametrize("num_arms", [5, pytest.param(300, marks=pytest.mark.slow)])
 def test_draw_frequencies(num_arms):
     """Chi-square of a million draws; some arms have weight 0 and are never drawn."""
     rng, count = np.random.default_rng(num_arms), 1_000_000

@@ -139,10 +139,23 @@ def test_what_has_not_arrived_changes_nothing(name):
     game = Game.set_up(
         learner, jb.losses.Bernoulli(jnp.asarray(MEANS)), D.Fixed(1), jax.random.key(0), jnp.arange(4, dtype=jnp.uint32)
     )
-    state, _ = jax.jit(game.step)(game.start(), jnp.int32(1))
-    _, memo, acted = learner.act(state.learner, game._round(jnp.int32(2), state.pending, jnp.int32(1), jnp.float32(1)))
-    nothing = jb.learners.Observation(
-        jnp.zeros(4, bool), jnp.zeros(4, jnp.int32), jnp.full(4, -1), jnp.full(4, 0.7), jnp.zeros(4), memo
-    )
-    for one, two in zip(jax.tree.leaves(acted), jax.tree.leaves(learner.observe(acted, nothing)), strict=True):
+
+    @jax.jit
+    def second_round(game):
+        state, _ = game.step(game.start(), jnp.int32(1))
+        _, memo, acted = learner.act(state.learner, game._round(jnp.int32(2), state.pending, jnp.int32(1), jnp.float32(1)))
+        nothing = jb.learners.Observation(
+            jnp.zeros(4, bool), jnp.full(4, -5), jnp.full(4, -1), jnp.full(4, jnp.nan), jnp.zeros(4), memo
+        )
+        return acted, learner.observe(acted, nothing)
+
+    for one, two in zip(*map(jax.tree.leaves, second_round(game)), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CLASSES if name not in ("qpm-d", "bold")])  # theirs is the base's work
+@pytest.mark.parametrize("arms", [1, 1000])
+def test_one_arm_and_many(name, arms):
+    result = simulate(make(name), D.UniformRandom(0, 3), np.linspace(0.1, 0.9, arms), rounds=60, runs=3)
+    np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)

@@ -20,7 +20,15 @@ def play(learner, losses, delays, rounds, runs=8, **options):
     return result
 
 
-@pytest.mark.parametrize("learner", [jb.TsallisINF(), jb.TsallisINF("rv"), jb.BestOfBothWorlds(5), jb.BestOfBothWorlds(0)])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        pytest.param(jb.TsallisINF(), marks=pytest.mark.slow),
+        jb.TsallisINF("rv"),
+        jb.BestOfBothWorlds(5),
+        pytest.param(jb.BestOfBothWorlds(0), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     ("losses", "delays"),
     [

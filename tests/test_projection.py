@@ -506,7 +506,7 @@ def test_second_derivatives(name, per_arm):
     assert abs(full - expected) <= 1e-8 * scale
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(), (2, 3)], ids=str)
 @PER_ARM
 def test_shapes_jit_and_vmap_agree(shape, per_arm):
     """Any shape of runs, with or without jit and vmap, values and derivatives: the same numbers up to rounding."""
@@ -519,7 +519,7 @@ def test_shapes_jit_and_vmap_agree(shape, per_arm):
         np.testing.assert_allclose(jax.jit(jb.hybrid_argmin)(losses, tsallis, entropy), x, rtol=1e-13)
 
         def gradient(solver):
-            return jax.grad(lambda *args: jnp.sum(jnp.sin(3 * solver(*args))), (0, 1, 2))(losses, tsallis, entropy)
+            return jax.jit(jax.grad(lambda *args: jnp.sum(jnp.sin(3 * solver(*args))), (0, 1, 2)))(losses, tsallis, entropy)
 
         single = jb.hybrid_argmin
         for _ in shape:

@@ -1,12 +1,10 @@
 """Exponential weights against independent float64 NumPy references, path by path."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.learners.base import Observation
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
 from tests.reference import learners as reference
 from tests.test_references import ROUNDS, compare, each_delay
@@ -55,36 +53,6 @@ def test_small_alpha_finds_gaps():
     rng = np.random.default_rng(0)
     reference.play(learner, None, (rng.random((ROUNDS, 4)) < np.linspace(0.3, 0.7, 4)) * 1.0, [0] * ROUNDS, rng=rng)
     assert (learner.exploration(ROUNDS) < min(1 / 8, learner.rate(ROUNDS))).any()
-
-
-EVERY = [
-    DelayedExp3(),
-    DelayedExponentialWeights(100, 300, 3),
-    Skipper(2, 100, 300),
-    FixedDelayExp3(100, 3),
-    Exp3(),
-    Exp3PlusPlus(),
-]
-
-
-@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
-def test_masked_observations_change_nothing(learner):
-    state = learner.init(3, (2,))
-    nothing = jnp.array([False, False])
-    blank = Observation(nothing, jnp.array([-5, -5]), jnp.array([-1, -1]), jnp.array([jnp.nan, 1.0]), jnp.zeros(2), ())
-    after = learner.observe(state, blank)
-    jax.tree.map(np.testing.assert_array_equal, after, state)
-    assert [leaf.dtype for leaf in jax.tree.leaves(after)] == [leaf.dtype for leaf in jax.tree.leaves(state)]
-
-
-@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
-@pytest.mark.parametrize("arms", [1, 1000])
-def test_one_arm_and_many(learner, arms):
-    losses = jb.losses.Bernoulli(np.linspace(0.1, 0.9, arms))
-    result = jb.simulate(
-        learner, losses, jb.delays.UniformRandom(0, 3), rounds=60, runs=3, key=jax.random.key(1), probabilities=True
-    )
-    np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)
 
 
 def test_the_horizon_must_be_a_number_of_rounds():

@@ -152,29 +152,6 @@ def test_thompson_is_a_function_of_the_run():
     np.testing.assert_allclose(together[:, 9], alone, rtol=1e-5)
 
 
-EVERY = [DelayedUCB1(), KLUCB(), DelayedThompson(), SuccessiveElimination(100), PhasedElimination(100, 0.5)]
-
-
-@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
-def test_masked_observations_change_nothing(learner):
-    state = learner.init(3, (2,))
-    nothing = jnp.array([False, False])
-    blank = Observation(nothing, jnp.array([-5, -5]), jnp.array([-1, -1]), jnp.array([jnp.nan, 1.0]), jnp.zeros(2), ())
-    after = learner.observe(state, blank)
-    jax.tree.map(np.testing.assert_array_equal, after, state)
-    assert [leaf.dtype for leaf in jax.tree.leaves(after)] == [leaf.dtype for leaf in jax.tree.leaves(state)]
-
-
-@pytest.mark.parametrize("learner", EVERY, ids=lambda learner: type(learner).__name__)
-@pytest.mark.parametrize("arms", [1, 1000])
-def test_one_arm_and_many(learner, arms):
-    losses = jb.losses.Bernoulli(np.linspace(0.1, 0.9, arms))
-    result = jb.simulate(
-        learner, losses, jb.delays.UniformRandom(0, 3), rounds=60, runs=3, key=jax.random.key(1), probabilities=True
-    )
-    np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("delays", "ucb1", "thompson"), [
     (jb.delays.Fixed(0), (291.56, 0.42), (54.56, 0.335)),

@@ -23,6 +23,10 @@ MEANS = jb.losses.Bernoulli([0.3, 0.5, 0.6])
 KEY = jax.random.key(1)
 
 
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 @jax.jit
 def word(t, number):
     """The word that decides question ``number`` (from 0) of round t in ``tests.injected``."""
@@ -134,8 +138,9 @@ def test_capacity(learner):
     assert 2 < remedy <= 8
     with pytest.raises(RuntimeError, match=rf"^{learner.__name__}\(capacity=2\): .* of 4 runs; use capacity={remedy}$"):
         learner(jb.TsallisINF(), 2).check_state(short)
-    with pytest.raises(RuntimeError, match=rf"; use capacity={int(final(2, None).needed)}$"):
-        learner(jb.TsallisINF(), 2).check_state(final(2, None))
+    alone = final(2, None)
+    with pytest.raises(RuntimeError, match=rf"; use capacity={int(alone.needed)}$"):
+        learner(jb.TsallisINF(), 2).check_state(alone)
     with pytest.raises(RuntimeError, match="of 5 runs; use capacity="):  # 5: padding is not counted
         simulate(learner(jb.TsallisINF(), 2), 7, rounds=100, runs=5)
 
@@ -145,7 +150,7 @@ def test_bold_lost_feedback_keeps_its_copy():
     np.testing.assert_array_equal(run.state.learner.waits.sum(0), run.lost)
 
 
-@pytest.mark.parametrize("delays", [jb.delays.Fixed(3), jb.delays.Geometric(3.0, 15), jb.delays.PacketLoss(0.2, 2)])
+@pytest.mark.parametrize("delays", [slow(jb.delays.Fixed(3)), slow(jb.delays.Geometric(3.0, 15)), jb.delays.PacketLoss(0.2, 2)])
 @pytest.mark.parametrize("learner", [BOLD(jb.TsallisINF("rv"), 64), QPMD(jb.TsallisINF("rv"), 16)])
 def test_runs_do_not_touch_each_other(learner, delays):
     """A block of runs, each with its own copies, queues and arrivals, is those runs one at a time."""
