@@ -123,7 +123,7 @@ def simulate(
       probabilities: also keep x_t at the recorded rounds.
       measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
       progress: show a progress bar.
-      kernel: on a GPU of NVIDIA or a TPU, play all rounds within one kernel of Pallas (:mod:`jaxbandit.kernel`) if it plays
+      kernel: on a GPU of NVIDIA or a TPU, play all rounds within one kernel of Pallas (``jaxbandit.kernel``) if it plays
         the first rounds as XLA's loop does; a warning says so if it does not. It compiles for both but was never run on
         either, so it must be asked for. Its last digits differ from the loop's.
 
