@@ -79,8 +79,8 @@ def regret_gradient(
 
     Args:
       learner, losses, delays, rounds, runs, key, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
-      estimator: None for ``"jump"`` with FTRL learners and ``"paired"`` with all others, or one of ``"jump"``, ``"paired"`` (central differences with common random numbers), ``"score"`` (score function with
-        a leave-one-out baseline) or ``"fluid"`` (every play brings the expected losses).
+      estimator: ``"jump"`` (also for None), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
+        function with a leave-one-out baseline) or ``"fluid"`` (every play brings the expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive hyperparameters; those that are 0 move to ``step``.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
@@ -103,8 +103,7 @@ def regret_gradient(
     check_game(learner, losses, delays, rounds)
     _check_options(estimator, step)
     learner, losses, delays = canonical(learner), canonical(losses), canonical(delays)
-    if estimator is None:
-        estimator = "jump" if getattr(learner, "jump_is_default", True) else "paired"
+    estimator = estimator or "jump"
     note = "" if estimator in ("paired", "score") else _obstacle(learner, delays, estimator)
     if note:
         _say_once(note)

@@ -109,6 +109,7 @@ CASES = {
     "Tsallis-INF, no delay": (jb.TsallisINF(), "scale", LAW, jb.delays.Fixed(0)),
     "reduced variance": (jb.TsallisINF("rv"), "scale", LAW, DELAYS),
     "delayed Exp3": (jb.DelayedExp3(), "scale", LAW, DELAYS),
+    "delayed Exp3, no delay": (jb.DelayedExp3(0.64), "scale", jb.losses.Bernoulli([0.13, 0.24, 0.68]), jb.delays.Fixed(0)),
     "banker": (jb.BankerTsallisINF(), "scale", LAW, DELAYS),
     "MZS24": (RobustBestOfBothWorlds(1.0), "tsallis_scale", LAW, DELAYS),
     "beta losses": (jb.TsallisINF(), "scale", jb.losses.Beta([0.3, 0.5, 0.5]), DELAYS),

@@ -50,6 +50,7 @@ LEARNERS = {
     "Tsallis-INF": (jb.TsallisINF(scale=1.5), enumeration.Tsallis(1.5), "scale"),
     "reduced variance": (jb.TsallisINF("rv", scale=3.0, threshold=0.7), enumeration.ReducedVariance(3.0, 0.7), "scale"),
     "exponential weights": (jb.DelayedExp3(scale=0.3), enumeration.Hedge(0.3), "scale"),
+    "exponential weights, fast": (jb.DelayedExp3(scale=0.7), enumeration.Hedge(0.7), "scale"),
     "implicit exploration": (Floored(1.5, 0.3), enumeration.Floored(1.5, 0.3), "scale"),
 }
 
@@ -67,9 +68,14 @@ def bias(name, game, rounds, delay, estimator, monkeypatch):
     return getattr(gradient, field) / truth - 1
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "MZS22, linear"])
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in ("MZS22, linear", "exponential weights, fast")])
 def test_jump_is_nearly_unbiased(name, monkeypatch):
     assert abs(bias(name, "other values", 5, 1, "jump", monkeypatch)) < 0.01
+
+
+def test_jump_of_exponential_weights_without_delay(monkeypatch):
+    """With the stiffness of the probabilities, 2/rate, it would be 1.8 %."""
+    assert abs(bias("exponential weights, fast", "coins, high means", 5, 0, "jump", monkeypatch)) < 0.012
 
 
 @pytest.mark.slow
@@ -82,7 +88,8 @@ def test_score_is_exact_with_a_baseline(monkeypatch):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_jump_is_nearly_unbiased_everywhere(name, game, delay, monkeypatch):
-    assert abs(bias(name, game, 7, delay, "jump", monkeypatch)) < 0.02
+    rounds = 6 if name == "exponential weights, fast" else 7  # in round 7 an arm may be too rare for float64
+    assert abs(bias(name, game, rounds, delay, "jump", monkeypatch)) < 0.02
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ LEARNERS = {
     "Tsallis-INF, scale .7": (jb.TsallisINF(scale=0.7), enumeration.Tsallis(0.7), "scale"),
     "reduced variance, scale 2": (jb.TsallisINF("rv", 2.0, 0.7), enumeration.ReducedVariance(2.0, 0.7), "scale"),
     "delayed Exp3, scale .3": (jb.DelayedExp3(0.3), enumeration.Hedge(0.3), "scale"),
+    "delayed Exp3, scale .7": (jb.DelayedExp3(0.7), enumeration.Hedge(0.7), "scale"),
     "implicit exploration": (Floored(1.0, 0.3), enumeration.Floored(1.0, 0.3), "scale"),
 }
 
@@ -46,4 +47,4 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6)

@@ -1,11 +1,11 @@
 """The jump tangent against brute-force differences on 20 random tasks, three learners each, one of them by two numbers.
 
-    python experiments/gradients/random_tasks.py [RUNS] [FILE]
+    python experiments/gradients/random_tasks.py [RUNS] [FILE] [SEED] [ONLY]
 
 Three arms, 300 rounds. The truth: paired differences at steps .6 and .3 with control variates, extrapolated to step 0, on RUNS runs
-of each case (10⁶ for a night, 65 536 for half an hour on two cores); the jump tangent on as many other runs. FILE, by default
+of each case (10⁶ for a night, 65 536 for an hour on two cores); the jump tangent on as many other runs. FILE, by default
 random_tasks.json beside this script, keeps every case's sums: a second call with more RUNS goes on where the first one ended, and one
-with RUNS = 0 only prints the table.
+with RUNS = 0 only prints the table. SEED draws other tasks; ONLY takes the cases whose name holds this word.
 """
 
 import json
@@ -27,9 +27,9 @@ ESTIMATORS = {
 HERE = Path(__file__).parent / "random_tasks.json"
 
 
-def cases():
-    """Label -> losses, delays, learner, the hyperparameter."""
-    rng = np.random.default_rng(0)
+def cases(seed: int = 0):
+    """Label, losses, delays, learner, the hyperparameter."""
+    rng = np.random.default_rng(seed)
     for task in range(TASKS):
         means = np.sort(rng.uniform(0.1, 0.9, ARMS))
         delay = int(rng.integers(0, 8))
@@ -92,12 +92,12 @@ def report(found: dict) -> None:
         print(f"{title}: " + ("; ".join(kinds[kind]) or "none"))
 
 
-def main(runs: int, file: Path) -> None:
+def main(runs: int, file: Path, seed: int, only: str) -> None:
     found = json.loads(file.read_text()) if file.exists() else {}
     for target in range(CHUNK, runs + CHUNK, CHUNK):
-        for label, *case in cases():
+        for label, *case in cases(seed):
             done = found.get(label, {}).get("runs", 0)
-            if done < min(target, runs):
+            if only in label and done < min(target, runs):
                 size = min(target, runs) - done
                 found[label] = joined(found.get(label), measured(*case, first_run=done, runs=size), size)
                 file.write_text(json.dumps(found, indent=1) + "\n")
@@ -107,4 +107,5 @@ def main(runs: int, file: Path) -> None:
 if __name__ == "__main__":
     jb.use_all_cores()
     given = sys.argv[1:]
-    main(int(given[0]) if given else 65_536, Path(given[1]) if given[1:] else HERE)
+    runs, file, seed, only = given + ["65536", str(HERE), "0", ""][len(given) :]
+    main(int(runs), Path(file), int(seed), only)

@@ -75,7 +75,6 @@ class ImportanceWeighted:
         True  # a property in classes where a switch decides; False where a switch lets feedback in elsewhere too
     )
     has_floor: ClassVar[bool] = False  # whether it gives loss_estimate a floor
-    jump_is_default: ClassVar[bool] = True  # False where the jump tangent was seen to be off by more than a few per cent
 
     def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
         """h_i = 2/|d log x_i/dL_i| ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
