@@ -6,6 +6,7 @@ Each gets a badge and a cell that installs the package. They hold no outputs: th
 """
 
 import re
+import runpy
 from pathlib import Path
 
 import jupytext
@@ -14,8 +15,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 SOURCES = Path(__file__).parent / "notebooks"
 BUILT = SOURCES / "ipynb"
-REPOSITORY = "https://github.com/jaxbandit/jaxbandit"
-COLAB = "https://colab.research.google.com/github/jaxbandit/jaxbandit/blob/main/docs/notebooks/ipynb"
+REPOSITORY = runpy.run_path(str(Path(__file__).parent / "address.py"))["REPOSITORY"]
+NAME = REPOSITORY.removeprefix("https://github.com/")
+COLAB = f"https://colab.research.google.com/github/{NAME}/blob/main/docs/notebooks/ipynb"
 INSTALL = f'%pip install --quiet "jaxbandit[cli,data] @ git+{REPOSITORY}"'
 
 

@@ -1,6 +1,7 @@
 """The site: ``make docs``. A public name without docstring or example, a broken link or a failing notebook ends the build."""
 
 import os
+import re
 import runpy
 import shutil
 import sys
@@ -15,7 +16,8 @@ import jaxbandit
 
 HERE = Path(__file__).parent
 LOGGER = logging.getLogger(__name__)
-REPOSITORY = "https://github.com/jaxbandit/jaxbandit"
+ADDRESS = runpy.run_path(str(HERE / "address.py"))
+REPOSITORY = ADDRESS["REPOSITORY"]
 # Notebooks call the `jaxbandit` command of the environment that builds the site.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
@@ -25,11 +27,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_co
 exclude_patterns = ["_build", "playground/*", "notebooks/ipynb"]
 html_theme, html_title = "furo", "jaxbandit"
 html_static_path, html_css_files = ["_static"], ["site.css"]
-html_theme_options = {
-    "source_repository": REPOSITORY,
-    "source_branch": "main",
-    "source_directory": "docs/",
-}
+if ADDRESS["PUBLISHED"]:
+    html_theme_options = {"source_repository": REPOSITORY, "source_branch": "main", "source_directory": "docs/"}
 html_copy_source = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
@@ -62,9 +61,9 @@ def as_mathml(translator, node: nodes.Element, display: str) -> None:
 
 
 def link_to_repository(app, docname: str, source: list[str]) -> None:
-    """Files outside of docs/ are linked to where the repository shows them."""
+    """Pictures from outside of docs/ come along with the site; all else there is linked to where the repository shows it."""
     if "/" not in docname:
-        source[0] = source[0].replace("](../", f"]({REPOSITORY}/blob/main/")
+        source[0] = re.sub(r"\]\(\.\./(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
 
 
 def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:

@@ -33,13 +33,8 @@ def problems() -> list[str]:
             where, text = f"{module.__name__}.{name}", _docstring(value)
             if not text:
                 wrong.append(f"{where}: no docstring")
-            # The bounds of the theory are one formula each and all called alike; draw_x is shown where x is.
-            elif (
-                ">>>" not in text
-                and name not in GIVEN | SHOWN_ELSEWHERE
-                and module is not jb.theory
-                and not name.startswith("draw_")
-            ):
+            # draw_x is shown where x is.
+            elif ">>>" not in text and name not in GIVEN | SHOWN_ELSEWHERE and not name.startswith("draw_"):
                 wrong.append(f"{where}: no example (>>>)")
             if value in jb.REGISTRY.values() and "math::" not in text and ":math:" not in text and not _is_simple(value):
                 wrong.append(f"{where}: no formula")

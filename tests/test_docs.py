@@ -1,5 +1,6 @@
 """What a newcomer meets: every code block runs as pasted, every link leads somewhere, every public name is documented."""
 
+import importlib
 import json
 import os
 import re
@@ -24,7 +25,10 @@ def name(path):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
+    import jaxbandit as jb
+
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jb, "use_all_cores", lambda: 2)  # here JAX has started already
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(compile(block, str(page), "exec"), names)
@@ -43,6 +47,15 @@ def test_links_lead_somewhere(page):
             assert anchor in slugs, f"{target}#{anchor}"
 
 
+def test_all_files_have_the_same_address():
+    address = runpy.run_path(str(DOCS / "address.py"))["REPOSITORY"]
+    files = [*PAGES, *NOTEBOOKS, ROOT / "CITATION.cff", *(DOCS / "notebooks" / "ipynb").glob("*.ipynb")]
+    place = r"https://(?:colab\.research\.google\.com/github|(?:raw\.githubusercontent|github)\.com)/([\w.-]+/[\w-]+)"
+    found = {(path.name, name) for path in files for name in re.findall(place, path.read_text())}
+    assert {path for path, _ in found} >= {"README.md", "CITATION.cff", "01_quickstart.ipynb"}
+    assert {(path, name) for path, name in found if f"https://github.com/{name}" != address} == set()
+
+
 def test_every_page_is_in_the_table_of_contents():
     listed = set()
     for page in (DOCS / "index.md", DOCS / "api" / "index.md"):
@@ -55,6 +68,23 @@ def test_every_page_is_in_the_table_of_contents():
 
 def test_every_public_name_is_documented():
     assert runpy.run_path(str(DOCS / "public_names.py"))["problems"]() == []
+
+
+@pytest.mark.parametrize("module", ["", ".losses", ".delays", ".learners", ".measure", ".plots", ".theory"])
+def test_a_name_without_documentation_is_found(module, monkeypatch):
+    def bare(): ...
+
+    def told():
+        """A docstring, and no example."""
+
+    where = importlib.import_module(f"jaxbandit{module}")
+    for added in (bare, told):
+        added.__module__ = where.__name__
+        monkeypatch.setattr(where, added.__name__, added, raising=False)
+    if hasattr(where, "__all__"):
+        monkeypatch.setattr(where, "__all__", [*where.__all__, "bare", "told"])
+    found = runpy.run_path(str(DOCS / "public_names.py"))["problems"]()
+    assert {f"{where.__name__}.bare: no docstring", f"{where.__name__}.told: no example (>>>)"} <= set(found)
 
 
 def test_every_learner_is_in_the_readme():

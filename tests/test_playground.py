@@ -93,7 +93,7 @@ def test_its_regret_is_the_library_s(page, s):
 
 def test_the_keyboard_is_enough(page):
     before = show(page, K=5, gap=0.2, delay=10, law="fixed", rounds=1000, learners="tsallis")
-    page.keyboard.press("Tab")  # the link
+    page.keyboard.press("Tab")  # what to look for
     for _ in range(6):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.id") == "gap":

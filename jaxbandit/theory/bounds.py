@@ -78,6 +78,10 @@ def mzs22_rates(
     """1/η_t = √(t + η₀) and 1/γ_t = √((Σ_{s<=t} σ_s + γ₀)/log K) for a sequence of delays ``[T]``.
 
     ``max_delay`` is what the learner is told; the longest delay of the sequence unless given.
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs22_rates([0, 0, 0, 0], num_arms=4, max_delay=1).entropy.round(2)
+    array([38.1, 38.1, 38.1, 38.1])
     """
     delays = check_sequence(delays)
     start = mzs22_constants(delays.max() if max_delay is None else max_delay, num_arms, linear, factor)
@@ -87,7 +91,12 @@ def mzs22_rates(
 
 
 def zs20_rates(delays: ArrayLike, num_arms: int) -> Rates:
-    """ZS20 without skipping: 1/η_t = √t, 1/γ_t = √(2 Σ_{s<=t} σ_s/log K)."""
+    """ZS20 without skipping: 1/η_t = √t, 1/γ_t = √(2 Σ_{s<=t} σ_s/log K).
+
+    >>> from jaxbandit import theory
+    >>> theory.zs20_rates([1, 1, 1, 1], num_arms=4).entropy.round(2)
+    array([0.  , 1.2 , 1.7 , 2.08])
+    """
     check_arms(num_arms)
     waited = np.cumsum(outstanding(delays))
     return Rates(np.sqrt(np.arange(1, len(waited) + 1)), np.sqrt(2 * waited / np.log(num_arms)))
@@ -122,7 +131,12 @@ def adversarial(rates: Rates, delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def mzs22_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
-    """Theorem 1, adversarial: √(KT) + √(D log K) + d_max K^{1/3} log K, D cut off at the horizon."""
+    """Theorem 1, adversarial: √(KT) + √(D log K) + d_max K^{1/3} log K, D cut off at the horizon.
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs22_adversarial(np.full(100, 3), num_arms=4)["bandit"]
+    array(20.)
+    """
     check_arms(num_arms)
     delays = truncated(delays)
     return _bound(
@@ -172,6 +186,11 @@ def self_bounding_limits(
 
     Σ 4a²/Δ_i·log(T/η₀ + 1) (L312 has 16a², which also holds), 64b²·a_max·log K (L319 has 32), Σ 128c²·σ_max/(Δ_i log K).
     With d_max = 0 the logarithm is 1 + log T. Rests on the key lemma, whose printed proof has a gap at L820.
+
+    >>> from jaxbandit import theory
+    >>> limits = theory.self_bounding_limits([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)
+    >>> sorted(limits.terms), limits.status
+    (['A', 'B', 'C', 'D'], 'recomputed')
     """
     inverse, num_arms = _inverse_gaps(gaps)
     start, log_k = mzs22_constants(max_delay, num_arms), np.log(num_arms)
@@ -187,13 +206,23 @@ def self_bounding_limits(
 
 
 def self_bounding_remainder(num_arms: int, max_delay: float) -> float:
-    """D of equation (10): 4√(1 + η₀)(√K - 1) + 2√(γ₀ log K) + d_max (from L977, before it is rounded up)."""
+    """D of equation (10): 4√(1 + η₀)(√K - 1) + 2√(γ₀ log K) + d_max (from L977, before it is rounded up).
+
+    >>> from jaxbandit import theory
+    >>> round(float(theory.self_bounding_remainder(num_arms=4, max_delay=0)), 6)
+    4.0
+    """
     start = mzs22_constants(max_delay, num_arms)
     return 4 * np.sqrt(1 + start.tsallis) * (np.sqrt(num_arms) - 1) + 2 * np.sqrt(start.entropy * np.log(num_arms)) + max_delay
 
 
 def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, arrivals_max: float, max_delay: float) -> Bound:
-    """The final bound at L1020, letter by letter. It loses factors of 2 on the way (256 should be 512): not a certificate."""
+    """The final bound at L1020, letter by letter. It loses factors of 2 on the way (256 should be 512): not a certificate.
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs22_printed([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)["arriving"].round(1)
+    np.float64(1419.6)
+    """
     inverse, num_arms = _inverse_gaps(gaps)
     start, log_k = mzs22_constants(max_delay, num_arms), np.log(num_arms)
     return _bound(
@@ -207,7 +236,12 @@ def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, ar
 
 
 def fixed_delay_adversarial(delay: float, num_arms: int, rounds: ArrayLike) -> Bound:
-    """Corollary, adversarial: √(KT) + √(dT log K), for T >= d·K^{2/3}·log K (L196 has K^{1/3}, a misprint)."""
+    """Corollary, adversarial: √(KT) + √(dT log K), for T >= d·K^{2/3}·log K (L196 has K^{1/3}, a misprint).
+
+    >>> from jaxbandit import theory
+    >>> theory.fixed_delay_adversarial(delay=10, num_arms=4, rounds=[100, 10_000])["bandit"]
+    array([ 20., 200.])
+    """
     check_arms(num_arms)
     rounds = np.asarray(rounds)
     return _bound(
@@ -219,12 +253,22 @@ def fixed_delay_adversarial(delay: float, num_arms: int, rounds: ArrayLike) -> B
 
 
 def fixed_delay_stochastic(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
-    """Corollary, stochastic: Theorem 1 with σ_max = d_max = d."""
+    """Corollary, stochastic: Theorem 1 with σ_max = d_max = d.
+
+    >>> from jaxbandit import theory
+    >>> theory.fixed_delay_stochastic([0, 0.5], rounds=1000, delay=10)["log"].round(2)
+    np.float64(13.82)
+    """
     return dataclasses.replace(mzs22_stochastic(gaps, rounds, delay, delay), source="MZS22 Corollary, second part")
 
 
 def zs20_simple(delays: ArrayLike, num_arms: int) -> Bound:
-    """ZS20 without skipping: 4√(KT) + √(8 D log K)."""
+    """ZS20 without skipping: 4√(KT) + √(8 D log K).
+
+    >>> from jaxbandit import theory
+    >>> theory.zs20_simple(np.zeros(100, int), num_arms=4).total
+    np.float64(80.0)
+    """
     check_arms(num_arms)
     delays = truncated(delays)
     return _bound(
@@ -233,7 +277,13 @@ def zs20_simple(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def zs20_skipping(delays: ArrayLike, num_arms: int) -> Bound:
-    """ZS20 with skipping: 4√(KT) + 10·max{min_S(|S| + √(D_S̄ log K)), 2 log K}."""
+    """ZS20 with skipping: 4√(KT) + 10·max{min_S(|S| + √(D_S̄ log K)), 2 log K}.
+
+    >>> from jaxbandit import theory
+    >>> lost = [0] * 99 + [10**6] + [0] * 900  # one delay that outlasts the game
+    >>> bool(theory.zs20_skipping(lost, num_arms=4).total < theory.zs20_simple(lost, num_arms=4).total)
+    True
+    """
     delays = truncated(delays)
     least = skipping_optimum(delays, num_arms).value
     return _bound("proved", "ZS20", bandit=4 * np.sqrt(num_arms * len(delays)), skipping=10 * max(least, 2 * np.log(num_arms)))
@@ -243,6 +293,10 @@ def mzs24_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
     """MZS24: √(KT) + min_S(|S| + √(D_S̄ log K)) + S* + K σ_max (recalled, not checked against the paper).
 
     S* = min{d_max K^{2/3} log K, min_S(|S| + √(D_S̄ K^{2/3} log K))} bounds the number of skipped rounds.
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs24_adversarial(np.full(100, 2), num_arms=4)["outstanding"]
+    array(8.)
     """
     delays = truncated(delays)
     return _bound(
@@ -256,7 +310,12 @@ def mzs24_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def mzs24_stochastic(gaps: ArrayLike, delays: ArrayLike) -> Bound:
-    """MZS24: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + S* + K σ_max (recalled, not checked against the paper)."""
+    """MZS24: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + S* + K σ_max (recalled, not checked against the paper).
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs24_stochastic([0, 0.5], np.zeros(1000, int)).total.round(2)
+    np.float64(13.82)
+    """
     inverse, num_arms = _inverse_gaps(gaps)
     delays = truncated(delays)
     sigma = outstanding(delays).max()
@@ -270,7 +329,12 @@ def mzs24_stochastic(gaps: ArrayLike, delays: ArrayLike) -> Bound:
 
 
 def mzs24_skipped(delays: ArrayLike, num_arms: int) -> float:
-    """S* of MZS24, see :func:`mzs24_adversarial`."""
+    """S* of MZS24, see :func:`mzs24_adversarial`.
+
+    >>> from jaxbandit import theory
+    >>> theory.mzs24_skipped([0] * 50 + [40] + [0] * 49, num_arms=4)
+    1.0
+    """
     check_arms(num_arms)
     delays, scale = truncated(delays), num_arms ** (2 / 3)
     longest_first = np.sort(delays)[::-1]
@@ -280,7 +344,12 @@ def mzs24_skipped(delays: ArrayLike, num_arms: int) -> float:
 
 
 def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal["iw", "rv"] = "iw") -> Bound:
-    """No delays: "iw" 4√(KT) + 1, "rv" 2√(KT) + 10 K log T + 16 (Zimmert & Seldin, JMLR 2021)."""
+    """No delays: "iw" 4√(KT) + 1, "rv" 2√(KT) + 10 K log T + 16 (Zimmert & Seldin, JMLR 2021).
+
+    >>> from jaxbandit import theory
+    >>> theory.tsallis_inf_adversarial(num_arms=4, rounds=100).total
+    np.float64(81.0)
+    """
     check_arms(num_arms)
     bandit = np.sqrt(num_arms * np.asarray(rounds))
     rest = {"iw": 1.0, "rv": 10 * num_arms * np.log(rounds) + 16}
@@ -290,7 +359,12 @@ def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal
 
 
 def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
-    """No delays, "iw": Σ (4 log T + 20)/Δ_i + 4√K (recalled, not checked against the paper)."""
+    """No delays, "iw": Σ (4 log T + 20)/Δ_i + 4√K (recalled, not checked against the paper).
+
+    >>> from jaxbandit import theory
+    >>> theory.tsallis_inf_stochastic([0, 0.5], rounds=1000)["log"].round(2)
+    np.float64(95.26)
+    """
     inverse, num_arms = _inverse_gaps(gaps)
     return _bound(
         "proved", "Zimmert & Seldin, JMLR 2021, recalled", log=inverse * (4 * np.log(rounds) + 20), rest=4 * np.sqrt(num_arms)
@@ -298,7 +372,12 @@ def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
 
 
 def dew(delays: ArrayLike, num_arms: int) -> Bound:
-    """DEW: η(KTe/2 + D) + log K/η at its rate η, capped at 1/(4e·d_max) (Thune et al. 2019; recalled)."""
+    """DEW: η(KTe/2 + D) + log K/η at its rate η, capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
+
+    >>> from jaxbandit import theory
+    >>> theory.dew(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(173.6)
+    """
     check_arms(num_arms)
     delays = truncated(delays)
     load = num_arms * len(delays) * np.e / 2 + delays.sum()
@@ -308,7 +387,12 @@ def dew(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
-    """Delay-adaptive Exp3: 3√(log K·(KT/2 + D)), after György & Joulani (2021)."""
+    """Delay-adaptive Exp3: 3√(log K·(KT/2 + D)), after György & Joulani (2021).
+
+    >>> from jaxbandit import theory
+    >>> theory.delayed_exp3(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(158.0)
+    """
     check_arms(num_arms)
     delays = truncated(delays)
     total = 3 * np.sqrt(np.log(num_arms) * (num_arms * len(delays) / 2 + delays.sum()))
@@ -316,7 +400,12 @@ def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def delayed_ucb1(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float) -> Bound:
-    """Delayed UCB1: Σ (8 log T/Δ_i + 3.5 Δ_i) + σ_max Σ Δ_i (Joulani et al. 2013; recalled)."""
+    """Delayed UCB1: Σ (8 log T/Δ_i + 3.5 Δ_i) + σ_max Σ Δ_i (Joulani et al. 2013; recalled).
+
+    >>> from jaxbandit import theory
+    >>> theory.delayed_ucb1([0, 0.5], rounds=1000, outstanding_max=10)["outstanding"]
+    array(5.)
+    """
     inverse, _ = _inverse_gaps(gaps)
     total = float(np.sum(gaps))
     return _bound(
@@ -347,14 +436,24 @@ def lai_robbins(means: ArrayLike, rounds: ArrayLike) -> Bound:
 
 
 def bandit_lower(num_arms: int, rounds: ArrayLike) -> Bound:
-    """No bandit learner does better against all adversaries than min{√(KT), T}/20 (Auer et al. 2002; no delays needed)."""
+    """No bandit learner does better against all adversaries than min{√(KT), T}/20 (Auer et al. 2002; no delays needed).
+
+    >>> from jaxbandit import theory
+    >>> theory.bandit_lower(num_arms=4, rounds=10_000).total
+    np.float64(10.0)
+    """
     check_arms(num_arms)
     rounds = np.asarray(rounds, float)
     return _bound("proved", "Auer et al. 2002, Theorem 5.1, recalled", bandit=np.minimum(np.sqrt(num_arms * rounds), rounds) / 20)
 
 
 def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
-    """Fixed delay, stochastic: d + Σ log T/Δ_i (L198)."""
+    """Fixed delay, stochastic: d + Σ log T/Δ_i (L198).
+
+    >>> from jaxbandit import theory
+    >>> theory.stochastic_lower([0, 0.5], rounds=1000, delay=10).total.round(2)
+    np.float64(23.82)
+    """
     inverse, _ = _inverse_gaps(gaps)
     return _bound("order", "MZS22 L198", delay=delay, log=inverse * np.log(rounds))
 
@@ -409,6 +508,10 @@ def delayed_lower(delays: ArrayLike, num_arms: int) -> Bound:
     """Corollary of Theorem 2: with all losses of a bucket equal, the game is the one of Theorem 2 with ranges |B_m|.
 
     Proved for any delays; that it is of the order min_S(|S| + √(D_S̄ log K)) needs them to be non-increasing.
+
+    >>> from jaxbandit import theory
+    >>> theory.delayed_lower(np.full(1000, 9), num_arms=4).total.round(2)
+    np.float64(10.0)
     """
     delays = check_sequence(delays)
     sizes = np.diff(np.append(buckets(delays), len(delays) + 1))
@@ -416,7 +519,12 @@ def delayed_lower(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def summary(delays: ArrayLike) -> dict[str, int]:
-    """What the bounds ask of a sequence of delays: T, D (cut off at the horizon), d_max, σ_max and a_max."""
+    """What the bounds ask of a sequence of delays: T, D (cut off at the horizon), d_max, σ_max and a_max.
+
+    >>> from jaxbandit import theory
+    >>> theory.summary([2, 1, 0, 9])
+    {'rounds': 4, 'total': 3, 'longest': 2, 'outstanding_max': 2, 'arrivals_max': 3}
+    """
     delays = truncated(delays)
     return {
         "rounds": len(delays),

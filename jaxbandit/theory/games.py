@@ -83,6 +83,11 @@ class Spread:
 
     z_t ∝ exp(-η Σℓ); ℓ_t = 0 in the ⌊log₂K⌋ rounds of the largest ranges and once max z_t > 2/3; else Algorithm 2 at z_t, with the
     sign that makes <x_t, ℓ_t> >= 0 (sign 0 counts as +), times L_t/2.
+
+    >>> from jaxbandit import theory
+    >>> adversary = theory.Spread(jnp.float32(0.1))
+    >>> adversary.choose(adversary.start(2), x=jnp.array([0.7, 0.3]), size=1.0, large=False)[0]
+    Array([ 0.5, -0.5], dtype=float32)
     """
 
     rate: jax.Array  # [] η
@@ -104,6 +109,11 @@ class Halving:
 
     The proof draws the half at random. As x_t is known, the half that the learner trusts more is taken, which does no worse.
     An arm too many gets 0.
+
+    >>> from jaxbandit import theory
+    >>> adversary = theory.Halving()
+    >>> adversary.choose(adversary.start(4), x=jnp.array([0.1, 0.4, 0.3, 0.2]), size=1.0, large=True)
+    (Array([-0.5,  0.5,  0.5, -0.5], dtype=float32), Array([ True, False, False,  True], dtype=bool))
     """
 
     def start(self, num_arms: int):

@@ -75,6 +75,12 @@ class Arrivals:
 
     Reads ``[C, runs]``: ``arrivals_max`` (a_max), ``outstanding_sum`` (Σσ), ``arrival_pairs`` (Σ a(a - 1)/2) and
     ``arrival_violations``, the number of rounds in which the lemma failed. All sums are exact.
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.Arrivals()])
+    >>> result.measured["arrivals_max"][-1], result.measured["arrival_violations"][-1]
+    (array([1, 1, 1, 1], dtype=int32), array([0, 0, 0, 0], dtype=int32))
     """
 
     def init(self, num_arms, runs_shape):
@@ -109,6 +115,13 @@ class DriftedRegret:
 
     Reads ``drifted_regret [C, runs]``. With delays cut off at the horizon, Reg <= 2·drifted + d_max on every path on which the
     key lemma holds.
+
+    >>> import jax, jaxbandit as jb
+    >>> delays = jb.delays.Trace(jb.theory.truncated([5] * 300))
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), delays,
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.DriftedRegret()])
+    >>> bool((result.regret[-1] <= 2 * result.measured["drifted_regret"][-1] + 5).all())
+    True
     """
 
     def init(self, num_arms, runs_shape):
@@ -127,6 +140,14 @@ class InverseRates:
 
     Args:
       learner: as given to ``simulate``; must have ``rates(round, num_arms)``, as :class:`jaxbandit.BestOfBothWorlds` has.
+
+    >>> import jax, jaxbandit as jb
+    >>> learner = jb.BestOfBothWorlds(max_delay=5)
+    >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.InverseRates(learner)])
+    >>> rates = jb.theory.mzs22_rates([5] * 300, num_arms=2)
+    >>> np.allclose(result.measured["tsallis_rate"][-1], rates.tsallis[-1])
+    True
     """
 
     learner: Any
@@ -166,6 +187,13 @@ class StabilityAndPenalty:
     Args:
       learner: as given to ``simulate``, with ``rates(round, num_arms)`` and a state with ``loss_estimates``.
       window: the longest delay (static).
+
+    >>> import jax, jaxbandit as jb
+    >>> learner = jb.BestOfBothWorlds(max_delay=5)
+    >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.StabilityAndPenalty(learner, 5)])
+    >>> bool((result.measured["stability"] <= result.measured["stability_limit"]).all())
+    True
     """
 
     learner: Any
@@ -243,6 +271,13 @@ class SelfBounding:
     Args:
       learner: as given to ``simulate``, with ``rates(round, num_arms)``.
       window: the longest delay (static).
+
+    >>> import jax, jaxbandit as jb
+    >>> learner = jb.BestOfBothWorlds(max_delay=5)
+    >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.SelfBounding(learner, 5)])
+    >>> bool((result.measured["self_bounding"][-1, 1] == 0).all())  # B: a fixed delay brings one observation at a time
+    True
     """
 
     learner: Any

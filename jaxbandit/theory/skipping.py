@@ -46,7 +46,12 @@ def outstanding(delays: ArrayLike) -> np.ndarray:
 
 
 def arrivals(delays: ArrayLike) -> np.ndarray:
-    """``[T]`` a_t = #{s <= t : s + d_s = t}, the observations that arrive at the end of round t."""
+    """``[T]`` a_t = #{s <= t : s + d_s = t}, the observations that arrive at the end of round t.
+
+    >>> from jaxbandit import theory
+    >>> theory.arrivals([2, 1, 0, 9])
+    array([0, 0, 3, 0])
+    """
     delays = check_sequence(delays)
     due = np.arange(len(delays)) + delays
     return np.bincount(due[due < len(delays)], minlength=len(delays))
