@@ -12,6 +12,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import GetAttrKey, register_pytree_with_keys
 from jax.typing import ArrayLike
 
 T = TypeVar("T")
@@ -34,11 +35,21 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     # eq=False: leaves are arrays, whose == is not a truth value.
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    jax.tree_util.register_dataclass(
-        cls,
-        data_fields=[f.name for f in fields if not f.metadata.get("static")],
-        meta_fields=[f.name for f in fields if f.metadata.get("static")],
-    )
+    data = [f.name for f in fields if not f.metadata.get("static")]
+    meta = [f.name for f in fields if f.metadata.get("static")]
+
+    def flatten(tree):
+        return [getattr(tree, name) for name in data], tuple(getattr(tree, name) for name in meta)
+
+    def flatten_with_keys(tree):
+        return [(GetAttrKey(name), getattr(tree, name)) for name in data], tuple(getattr(tree, name) for name in meta)
+
+    def unflatten(statics, leaves):
+        return cls(**dict(zip(data, leaves, strict=True)), **dict(zip(meta, statics, strict=True)))
+
+    # Not `register_dataclass`: in jaxlib 0.10.2 the structures of two classes registered by it are equal (==) if only their
+    # fields are alike, so that, now and then, jit takes the program of one learner for another's.
+    register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
 
 

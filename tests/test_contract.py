@@ -1,6 +1,7 @@
 """What every learner of the registry must do, under every kind of delay."""
 
 import importlib
+import itertools
 import re
 from pathlib import Path
 
@@ -111,6 +112,12 @@ def test_contract(name, law, traces):
             for value in (0.4, 1, np.float64(0.7)):
                 simulate(make(name, **{leaf: value}), delays, rounds=20)
     assert len(traces) == 1
+
+
+def test_learners_are_told_apart():
+    """Learners with the same fields are different programs to jit, whose caches compare structures."""
+    structures = [jax.tree.structure(make(name)) for name in CLASSES]
+    assert all(one != two for one, two in itertools.combinations(structures, 2))
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
