@@ -100,10 +100,10 @@ def _prepare(losses, tsallis, entropy):
 @hybrid_argmin.defjvp
 def _hybrid_argmin_jvp(primals, tangents):
     x = hybrid_argmin(*primals)
-    return x, _tangent(x, primals, tangents)
+    return x, implicit_tangent(x, primals, tangents)
 
 
-def _tangent(x, primals, tangents):
+def implicit_tangent(x, primals, tangents):
     """dx by the implicit function theorem: a dy + 2b dy/y = dL - dμ - y da - 2 log y db, with Σ dx = 0 fixing dμ."""
     (_, tsallis, entropy), (d_losses, d_tsallis, d_entropy) = primals, tangents
     y = jnp.maximum(x, jnp.finfo(x.dtype).tiny) ** -0.5
@@ -126,10 +126,19 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     Returns:
       Probabilities ``[K, ...]`` and the next warm start.
     """
+    x, warm, _ = warm_steps(losses, tsallis, entropy, warm)
+    return x, warm
+
+
+def warm_steps(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm, jax.Array]:
+    """The steps of :func:`hybrid_argmin_warm`, and how far the last one in y still went: Σ_i (δy_i/y_i)² ``[...]``.
+
+    Small residuals do not tell that every arm has arrived: errors of several arms can cancel in Σx.
+    """
     twice, y = 2 * entropy, warm.y
     common = twice if twice.ndim < losses.ndim else twice.mean(0)
     mu = jnp.minimum(warm.level - tsallis * warm.typical - common * jnp.log(warm.typical), -tsallis)
-    first = typical = move = jnp.zeros_like(mu)
+    first = typical = move = last = jnp.zeros_like(mu)
     steps = WARM_STEPS[losses.dtype]
     for step in range(steps):
         # Towards a·y + 2b·log y = L - μ: Halley's steps, the last one Newton's; exact when b = 0. The division is last, here
@@ -147,8 +156,10 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
         x, flat = (inverse * slope) ** 2, inverse * y
         weight = x * flat
         # Towards S = Σx = 1: Halley's step for S^{-1/2}, which is linear in μ for one arm and b = 0. Up to factors of 2 the
-        # sums are S, its first and second derivatives in μ, and the mean of y.
-        total, first, second, typical = sums(x, weight, weight * flat * (2 + tsallis * y * flat), weight * y)
+        # sums are S, its first and second derivatives in μ, and the mean of y. XLA drops the last one where nobody asks for it.
+        total, first, second, typical, last = sums(
+            x, weight, weight * flat * (2 + tsallis * y * flat), weight * y, (missing * flat) ** 2
+        )
         gap = 1 - jnp.sqrt(total)
         bend = jnp.clip(gap * (1.5 - 0.5 * total * second / (first * first)), -1, 0.5)
         move = jnp.minimum(mu + total * gap / (first * (1 - bend)), -tsallis) - mu
@@ -159,7 +170,7 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     (total,) = sums(x)
     typical = typical / first
     level = mu + tsallis * typical + common * jnp.log(typical)
-    return x * (1 / total), Warm(y, typical, level, jnp.maximum(warm.residual, jnp.abs(total - 1)))
+    return x * (1 / total), Warm(y, typical, level, jnp.maximum(warm.residual, jnp.abs(total - 1))), last
 
 
 def _log(y: jax.Array) -> jax.Array:
@@ -182,4 +193,4 @@ def _log(y: jax.Array) -> jax.Array:
 @hybrid_argmin_warm.defjvp
 def _hybrid_argmin_warm_jvp(primals, tangents):
     x, warm = hybrid_argmin_warm(*primals)
-    return (x, warm), (_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))
+    return (x, warm), (implicit_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))

@@ -14,11 +14,10 @@ from jaxbandit.learners.base import ImportanceWeighted, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
 from jaxbandit.losses import _arrays
-from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm
+from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
 from jaxbandit.pytrees import as_float, is_concrete, named, pytree_dataclass, static
 
-JUMP = 0.2  # estimated rates that change by more than this fraction in one round are too far for the warm solver
-ARRIVED = 1e-3  # |Σx - 1| from which its steps, of third order, need no help
+CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
 MOST_TURNS = 8
 
 
@@ -29,7 +28,6 @@ class AsymmetricState:
     ftrl: FTRLState
     counts: jax.Array | None  # [K, ...] int32
     means: jax.Array | None  # [K, ...]
-    weights: jax.Array | None  # [K, ...] √max(Δ_i, floor) of the last round
 
 
 @pytree_dataclass
@@ -100,8 +98,8 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
             offset = self._offset(entropy)
             ftrl = FTRLState(zeros, _solved(offset, tsallis, entropy, ftrl.warm.residual).shifted(_mean(offset)))
         if self.gaps is not None:
-            return AsymmetricState(ftrl, None, None, None)
-        return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros, weights)
+            return AsymmetricState(ftrl, None, None)
+        return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros)
 
     def _true_gaps(self, ftrl):
         num_arms, *runs_shape = ftrl.loss_estimates.shape
@@ -128,24 +126,22 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
         shift = least(state.ftrl.loss_estimates)
         losses = state.ftrl.loss_estimates - shift
         # The estimates are kept without the offset, and the solver's start without its mean: both move with the rates.
-        tilted, warm = losses + offset, state.ftrl.warm.shifted(shift - _mean(offset))
-        if self.gaps is None:
-            jumped = (jnp.abs(weights - state.weights) > JUMP * state.weights).any(0)
-            warm = _refined(jumped, tilted, tsallis, entropy, warm)
-        lowest = least(tilted)
-        probabilities, solved = follow_leader(FTRLState(tilted, warm), tsallis, entropy)
-        ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - lowest))
-        return probabilities, (), AsymmetricState(ftrl, state.counts, state.means, None if self.gaps is not None else weights)
+        tilted = FTRLState(losses + offset, state.ftrl.warm.shifted(shift - _mean(offset)))
+        # Estimated rates can jump in one round, too far for the warm solver's few steps.
+        solver = hybrid_argmin_warm if self.gaps is not None else _patient_argmin_warm
+        probabilities, solved = follow_leader(tilted, tsallis, entropy, solver)
+        ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - least(tilted.loss_estimates)))
+        return probabilities, (), AsymmetricState(ftrl, state.counts, state.means)
 
     def observe(self, state, observation):
         ftrl = state.ftrl.add_weighted(observation)
         if self.gaps is not None:
-            return AsymmetricState(ftrl, None, None, None)
+            return AsymmetricState(ftrl, None, None)
         played = is_arm(observation.arm, state.counts.shape[0])
         counts = state.counts + played.astype(jnp.int32)
         # A running mean, not a sum: float32 stops adding up at 2²⁴.
         change = (observation.loss - state.means) / jnp.maximum(counts, 1).astype(state.means.dtype)
-        return AsymmetricState(ftrl, counts, state.means + jnp.where(played, change, 0), state.weights)
+        return AsymmetricState(ftrl, counts, state.means + jnp.where(played, change, 0))
 
 
 def _mean(values: jax.Array) -> jax.Array:
@@ -161,26 +157,29 @@ def _solved(losses, tsallis, entropy, residual) -> Warm:
     return Warm(y, jnp.ones_like(multiplier), multiplier + tsallis, residual)
 
 
-def _refined(jumped, losses, tsallis, entropy, warm: Warm) -> Warm:
-    """A start near enough for the warm solver in the runs whose rates jumped: its own steps, again until they arrive.
+@jax.custom_jvp
+def _patient_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
+    """:func:`hybrid_argmin_warm`, its steps taken again in the runs where they did not arrive.
 
-    A loop of mostly no turns, which vmap does not turn into "always". The other runs keep their start, so that no run
+    A loop of mostly no turns, which vmap does not turn into "always". The other runs keep what they have, so that no run
     depends on its neighbours.
     """
-    losses, tsallis, entropy, warm = lax.stop_gradient((losses, tsallis, entropy, warm))
-    lowest = least(losses)
-
-    def refine(carry):
-        far, turns, start = carry
-        _, better = hybrid_argmin_warm(
-            losses - lowest, tsallis, entropy, dataclasses.replace(start, residual=jnp.zeros_like(start.residual))
-        )
-        better = jax.tree.map(lambda new, old: jnp.where(far, new, old), better, start)
-        return far & (better.residual > ARRIVED), turns + 1, better
 
     def go_on(carry):
-        far, turns, _ = carry
-        return far.any() & (turns < MOST_TURNS)
+        turns, (_, _, last) = carry
+        return (last > CLOSE[losses.dtype]).any() & (turns < MOST_TURNS)
 
-    _, _, better = lax.while_loop(go_on, refine, (jumped, jnp.int32(0), warm.shifted(lowest)))
-    return dataclasses.replace(better.shifted(-lowest), residual=warm.residual)
+    def again(carry):
+        turns, found = carry
+        _, start, last = found
+        better = warm_steps(losses, tsallis, entropy, dataclasses.replace(start, residual=warm.residual))
+        return turns + 1, jax.tree.map(lambda new, old: jnp.where(last > CLOSE[losses.dtype], new, old), better, found)
+
+    _, (x, solved, _) = lax.while_loop(go_on, again, (jnp.int32(0), warm_steps(losses, tsallis, entropy, warm)))
+    return x, solved
+
+
+@_patient_argmin_warm.defjvp
+def _patient_argmin_warm_jvp(primals, tangents):
+    x, warm = _patient_argmin_warm(*primals)
+    return (x, warm), (implicit_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))

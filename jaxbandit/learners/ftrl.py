@@ -32,13 +32,15 @@ class FTRLState:
         return self.add(observation.loss_estimate(self.loss_estimates.shape[0]))
 
 
-def follow_leader(state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike) -> tuple[jax.Array, FTRLState]:
+def follow_leader(
+    state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike, solver=hybrid_argmin_warm
+) -> tuple[jax.Array, FTRLState]:
     """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
     if state.loss_estimates.shape[0] == 1:
         return jnp.ones_like(state.loss_estimates), state
     shift = least(state.loss_estimates)
     losses = state.loss_estimates - shift
-    probabilities, warm = hybrid_argmin_warm(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
+    probabilities, warm = solver(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
 
 

@@ -7,6 +7,17 @@ from jaxbandit import theory
 from jaxbandit.theory.verdict import exponent, regret_of
 
 
+def worst_over_gaps(experiment, arms, delay, order):
+    """The largest mean regret over gaps near order/T, where telling the arms apart is hardest."""
+    s, regrets = experiment.settings, []
+    for multiple in s.multiples:
+        gap = min(1.0, multiple * order / s.rounds)
+        losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)])
+        learner, law = jb.BestOfBothWorlds(max_delay=delay), jb.delays.Fixed(delay, bound=16)
+        regrets.append(regret_of(experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs)))
+    return max(regrets, key=lambda one: one.value)
+
+
 def run(experiment):
     s = experiment.settings
     by_delay, by_arms = experiment.panels(2)
@@ -14,17 +25,7 @@ def run(experiment):
     for arms in s.arms:
         for delay in sorted({*s.delays, s.delay}) if arms == s.arms[0] else (s.delay,):
             order = float(theory.fixed_delay_adversarial(delay, arms, s.rounds).total)
-            regrets = []
-            for multiple in s.multiples:
-                gap = min(1.0, multiple * order / s.rounds)
-                losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)])
-                law = jb.delays.Fixed(delay, bound=16)
-                regrets.append(
-                    regret_of(
-                        experiment.simulate(jb.BestOfBothWorlds(max_delay=delay), losses, law, rounds=s.rounds, runs=s.runs)
-                    )
-                )
-            worst = max(regrets, key=lambda one: one.value)
+            worst = worst_over_gaps(experiment, arms, delay, order)
             delays = np.full(s.rounds, delay)
             limit = float(theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms).total[-1])
             found[arms, delay] = worst, order, limit
@@ -46,3 +47,10 @@ def run(experiment):
         experiment.check(
             f"exponent of {label} in regret / (√(KT) + √(dT log K))", exponent(x, constants), "at most", 0.1, kind="shape"
         )
+    orders = [np.sqrt(arms * s.rounds) for arms in s.arms]
+    prompt = [worst_over_gaps(experiment, arms, 0, order) / order for arms, order in zip(s.arms, orders, strict=True)]
+    by_arms.errorbar(
+        s.arms, [one.value for one in prompt], [1.96 * one.error for one in prompt], fmt="s--", label="no delay, over √(KT)"
+    )
+    by_arms.legend(frameon=False)
+    experiment.number("exponent of arms K in regret / √(KT) without any delay (Tsallis-INF)", exponent(s.arms, prompt))
