@@ -1,54 +1,61 @@
 """Past one machine: what the sweep's own scheduler and store cost, and what large sweeps would take.
 
-    python experiments/bench/scale.py [units ...]
+    python experiments/bench/scale.py [--scheduled UNITS ...] [--stored UNITS ...]
 
-Units that compute nothing go through the real scheduler and the real store; what is left is their cost for each unit. The
-table multiplies it out, beside the measured speed of one core. GPUs and clusters are arithmetic here, not measurements.
+Units that compute nothing go through the real scheduler, one by one, and through the real store; what is left is their cost for each
+unit. A million units are scheduled without being written (their files would fill some 60 GB); fewer are written, to see that the cost of
+each does not depend on how many there are. The table multiplies it out, beside the measured speed of one core. GPUs and clusters are
+arithmetic here, not measurements.
 """
 
+import argparse
+import contextlib
 import dataclasses
-import sys
 import tempfile
 import time
+from pathlib import Path
+from unittest import mock
 
 import jax
 
 import jaxbandit as jb
 from jaxbandit.simulate import block_size
 from jaxbandit.sweep import run
+from jaxbandit.sweep.store import Store
 
-ROUNDS = 10
+ROUNDS, ARMS, CELLS = 10, 4, 100
+WORKER = 4.0  # seconds a worker should be busy with one task
 
 
-def overhead(units: int) -> tuple[float, float]:
-    """Seconds for each unit: scheduled and written; and listed and checked when a finished sweep is opened again."""
-    arms, real, made = 4, run.play, {}
+def overhead(units: int, *, stored: bool) -> tuple[float, float]:
+    """Seconds for each unit: handed out, taken back and, if asked for, written; and to find nothing left to do when begun again."""
+    real, made = run.play, {}
+    size = block_size(ARMS)
 
     def nothing(task):
         if not made:
             (made["block"],) = real(dataclasses.replace(task, blocks=1))
-        size = block_size(arms)
         return [dataclasses.replace(made["block"], first_run=(task.first_block + i) * size) for i in range(task.blocks)]
 
     spec = jb.Spec(
         rounds=ROUNDS,
-        runs=units * block_size(arms),
-        learners=[jb.BestOfBothWorlds(max_delay=10)],
-        losses=[jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)])],
-        delays=[jb.delays.Fixed(10)],
+        runs=units // CELLS * size,
+        learners=[jb.BestOfBothWorlds(max_delay=CELLS)],
+        losses=[jb.losses.Bernoulli([0.3, *[0.5] * (ARMS - 1)])],
+        delays=[jb.delays.Fixed(delay, bound=CELLS) for delay in range(CELLS)],
         record=[ROUNDS],
     )
-    run.play = nothing
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            jb.sweep(dataclasses.replace(spec, runs=1), folder + "/warm")
-            start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(run, "play", nothing))
+        jb.sweep(dataclasses.replace(spec, runs=1), folder + "/warm")
+        if not stored:
+            stack.enter_context(mock.patch.object(Store, "write", return_value=Path(folder)))
+        start = time.perf_counter()
+        jb.sweep(spec, folder + "/out", unit_seconds=1e-9)
+        middle = time.perf_counter()
+        if stored:
             jb.sweep(spec, folder + "/out")
-            middle = time.perf_counter()
-            jb.sweep(spec, folder + "/out")
-            return (middle - start) / units, (time.perf_counter() - middle) / units
-    finally:
-        run.play = real
+        return (middle - start) / units, (time.perf_counter() - middle) / units
 
 
 def speed() -> float:
@@ -69,17 +76,27 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def main(counts: list[int]) -> None:
-    print("| units | scheduled and written, ms for each | opened again, ms for each |\n|---|---|---|")
-    for units in counts:
-        write, again = overhead(units)
-        print(f"| {units:,} | {write * 1e3:.2f} | {again * 1e3:.2f} |", flush=True)
-    core, seconds = speed(), 4.0
-    print(f"\nOne core: {core / 1e6:.1f} million rounds/s. A unit of {seconds:.0f} s is {core * seconds:.2g} run-rounds.")
-    print(f"One scheduler keeps {seconds / write:,.0f} cores busy with units of {seconds:.0f} s.\n")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scheduled", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--stored", type=int, nargs="+", default=[1_000, 10_000])
+    options = parser.parse_args()
+    print(f"{CELLS} settings, tasks of one unit for each of {jax.local_device_count()} devices.\n")
+    print(
+        "| units | scheduled, ms for each | and written, ms for each | begun again when all is done, ms for each |\n|---|---|---|---|"
+    )
+    for units in options.scheduled:
+        print(f"| {units:,} | {overhead(units, stored=False)[0] * 1e3:.3f} | | |", flush=True)
+    write = 0.0
+    for units in options.stored:
+        write, again = overhead(units, stored=True)
+        print(f"| {units:,} | | {write * 1e3:.2f} | {again * 1e3:.2f} |", flush=True)
+    core = speed()
+    print(f"\nOne core: {core / 1e6:.1f} million rounds/s. A unit of {WORKER:.0f} s is {core * WORKER:.2g} run-rounds.")
+    print(f"One scheduler keeps {WORKER / write:,.0f} cores busy with units of {WORKER:.0f} s.\n")
     print("| run-rounds | units | 2 cores | 100 workers of one core | the scheduler alone |\n|---|---|---|---|---|")
     for size in (1e9, 1e12, 1e15):
-        units = max(size / (core * seconds), 1)
+        units = max(size / (core * WORKER), 1)
         least = units * write
         print(
             f"| {size:.0e} | {units:,.0f} | {duration(size / core / 2)} | {duration(max(size / core / 100, least))} | {duration(least)} |"
@@ -87,4 +104,4 @@ def main(counts: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or [1_000, 10_000])
+    main()

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
@@ -47,7 +48,7 @@ class TsallisINF(ImportanceWeighted):
     def act(self, state, round):
         inverse_rate = self.inverse_rate(round)
         probabilities, state = follow_leader(state, inverse_rate, jnp.zeros_like(inverse_rate))
-        return probabilities, () if self.estimator == "iw" else self.baseline(round, probabilities), state
+        return probabilities, () if self.estimator == "iw" else _packed(self._is_common(round, probabilities)), state
 
     def inverse_rate(self, round):
         """a_t."""
@@ -57,7 +58,10 @@ class TsallisINF(ImportanceWeighted):
     def baseline(self, round, probabilities):
         if self.estimator == "iw":
             return super().baseline(round, probabilities)
-        return 0.5 * (probabilities >= self.threshold / round.time).astype(probabilities.dtype)
+        return 0.5 * self._is_common(round, probabilities).astype(probabilities.dtype)
+
+    def _is_common(self, round, probabilities):
+        return probabilities >= self.threshold / round.time
 
     def stiffness(self, state, round, probabilities):
         return hybrid_stiffness(probabilities, self.inverse_rate(round), 0.0)
@@ -65,4 +69,21 @@ class TsallisINF(ImportanceWeighted):
     def observe(self, state, observation):
         if self.estimator == "iw":
             return state.add_weighted(observation)
-        return state.add(observation.loss_estimate(state.loss_estimates.shape[0], baseline=observation.memo))
+        num_arms = state.loss_estimates.shape[0]
+        baseline = 0.5 * _unpacked(observation.memo, num_arms).astype(state.loss_estimates.dtype)
+        return state.add(observation.loss_estimate(num_arms, baseline=baseline))
+
+
+def _packed(flags: jax.Array) -> jax.Array:
+    """``[K, ...]`` flags as bits ``[⌈K/32⌉, ...]``: what waits with a play is looked up for each run, which costs by the word."""
+    rows = []
+    for first in range(0, flags.shape[0], 32):
+        group = flags[first : first + 32].astype(jnp.uint32)
+        places = jnp.arange(group.shape[0], dtype=jnp.uint32).reshape(-1, *[1] * (flags.ndim - 1))
+        rows.append((group << places).sum(0, dtype=jnp.uint32))
+    return jnp.stack(rows)
+
+
+def _unpacked(words: jax.Array, num_arms: int) -> jax.Array:
+    places = jnp.arange(num_arms, dtype=jnp.uint32).reshape(-1, *[1] * (words.ndim - 1))
+    return (jnp.repeat(words, 32, axis=0)[:num_arms] >> (places % 32)) & 1 == 1

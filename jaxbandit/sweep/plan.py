@@ -26,6 +26,7 @@ from jaxbandit.simulate import BLOCK, block_size, simulate
 from jaxbandit.sweep.spec import AXES, ORACLE, Reader, Setting, Spec, suggest
 from jaxbandit.validation import check_delays, check_game, check_learner, check_losses, check_record, check_rounds, check_runs
 
+MOST_NOTES = 3
 QUANTILES = 1 << 16  # of a random delay law, for its expected total
 
 
@@ -163,6 +164,8 @@ def _cells(reader: Reader, axes, good, rounds: int) -> tuple[list[Cell], list[st
             if not reader.problems:
                 cells.append(_cell(learner, losses, delays, at, key, measure))
         notes = list(dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning))
+    if len(notes) > MOST_NOTES:
+        notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more notes of this kind, for other settings"]
     return cells, notes
 
 

@@ -194,31 +194,31 @@ class _Runner:
         self.computed = 0
         self.files = store.files()
         self.cells = {cell.id: cell for cell in plan.cells}
+        self.stretches = {cell["id"]: store.stretches(cell) for cell in store.manifest["cells"]}
         mine = _mine(store)
         self.missing = [unit for unit in store.units() if unit not in self.files and (unit.cell, unit.block) in mine]
         self.bar = _bar(sum(map(self._work, self.missing)), len(self.missing), len(store.units()), progress)
 
     def run(self) -> None:
         """One pass for each stretch of rounds: a later one goes on from the states of the earlier."""
-        parts = {cell["id"]: self.store.stretches(cell) for cell in self.store.manifest["cells"]}
+        missing: dict[tuple[str, int], list[Unit]] = {}
+        for unit in self.missing:
+            missing.setdefault((unit.cell, unit.start), []).append(unit)
         with self.bar:
-            for index in range(max(len(stretches) for stretches in parts.values())):
-                wanted = {name: stretches[index] for name, stretches in parts.items() if index < len(stretches)}
+            for index in range(max(map(len, self.stretches.values()))):
                 waiting: deque[tuple[Cell, Stretch, deque[int]]] = deque()
-                for name, stretch in wanted.items():
-                    blocks = deque(
-                        u.block for u in self.missing if u.cell == name and u.start == stretch.start and self._ready(u)
-                    )
+                for name, stretches in self.stretches.items():
+                    units = missing.get((name, stretches[index].start), []) if index < len(stretches) else []
+                    blocks = deque(unit.block for unit in units if self._ready(unit))
                     if blocks:
-                        waiting.append((self.cells[name], stretch, blocks))
+                        waiting.append((self.cells[name], stretches[index], blocks))
                 self._pass(waiting)
 
     def _ready(self, unit: Unit) -> bool:
         return unit.start == 0 or self._before(unit) in self.files
 
     def _before(self, unit: Unit) -> Unit:
-        cell = next(cell for cell in self.store.manifest["cells"] if cell["id"] == unit.cell)
-        stretch = next(part for part in self.store.stretches(cell) if part.stop == unit.start)
+        stretch = next(part for part in self.stretches[unit.cell] if part.stop == unit.start)
         return Unit(unit.cell, unit.block, stretch.start, stretch.stop)
 
     def _pass(self, waiting: deque[tuple[Cell, Stretch, deque[int]]]) -> None:

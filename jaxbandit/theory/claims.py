@@ -88,6 +88,7 @@ class Experiment:
         self.numbers: list[tuple[str, Measured]] = []
         self.sentences: list[str] = []
         self.played = 0  # run-rounds
+        self.kept = 0  # of them, by an earlier call
         self.figure: Any = None
         self._folder = out / statement.name
 
@@ -103,6 +104,7 @@ class Experiment:
             path = self._piece(learner, losses, delays, measure, (rounds, first, count, options)) if runs > size else None
             if path and path.exists():
                 pieces.append(Result.load(path))
+                self.kept += count * rounds
                 continue
             pieces.append(
                 simulate(
@@ -184,6 +186,7 @@ def run_statement(statement: Statement, out: Path, quick: bool = False) -> dict[
         "key": f"jax.random.key({statement.seed})",
         "quick": quick,
         "run_rounds": experiment.played,
+        "kept_run_rounds": experiment.kept,
         "seconds": round(time.perf_counter() - start, 1),
         "versions": {"jaxbandit": jaxbandit.__version__, "jax": jax.__version__, "numpy": np.__version__},
         "mark": mark,
