@@ -36,7 +36,7 @@ def problems() -> list[str]:
             # draw_x is shown where x is.
             elif ">>>" not in text and name not in GIVEN | SHOWN_ELSEWHERE and not name.startswith("draw_"):
                 wrong.append(f"{where}: no example (>>>)")
-            if value in jb.REGISTRY.values() and "math::" not in text and ":math:" not in text and not _is_simple(value):
+            if _formula_is_due(value) and not any(mark in text for mark in ("math::", ":math:", "√", "Σ", "σ_max =")):
                 wrong.append(f"{where}: no formula")
             listed = (f":: jaxbandit.{name}\n", f":: {where}\n", f"automodule:: {module.__name__}\n")
             if not any(directive in pages for directive in listed):
@@ -50,6 +50,9 @@ def _docstring(value: object) -> str:
     return "" if made_up else text
 
 
-def _is_simple(learner: type) -> bool:
-    """Whether the rule is told in words: uniform play, and what only wraps another learner."""
-    return learner in (jb.Uniform, jb.QPMD, jb.BOLD)
+def _formula_is_due(value: object) -> bool:
+    """For bounds and rates, and for learners but those told in words: uniform play, and what only wraps another learner."""
+    if value in (jb.Uniform, jb.QPMD, jb.BOLD):
+        return False
+    returns = inspect.signature(value).return_annotation if inspect.isfunction(value) else None
+    return value in jb.REGISTRY.values() or returns in (jb.theory.Bound, jb.theory.Rates, "Bound", "Rates")

@@ -219,6 +219,8 @@ def self_bounding_remainder(num_arms: int, max_delay: float) -> float:
 def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, arrivals_max: float, max_delay: float) -> Bound:
     """The final bound at L1020, letter by letter. It loses factors of 2 on the way (256 should be 512): not a certificate.
 
+    Σ 56²/Δ_i·log(T/η₀ + 1) + 2048·a_max·log K + Σ 256·σ_max/(Δ_i log K) + 16√(η₀(K - 1)) + 8√(γ₀ log K) + 4·d_max.
+
     >>> from jaxbandit import theory
     >>> theory.mzs22_printed([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)["arriving"].round(1)
     np.float64(1419.6)
@@ -372,7 +374,7 @@ def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
 
 
 def dew(delays: ArrayLike, num_arms: int) -> Bound:
-    """DEW: η(KTe/2 + D) + log K/η at its rate η, capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
+    """DEW: η(KTe/2 + D) + log K/η at its rate η = √(log K/(KTe/2 + D)), capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
 
     >>> from jaxbandit import theory
     >>> theory.dew(np.zeros(1000, int), num_arms=4).total.round(1)
