@@ -3,9 +3,10 @@
     python experiments/gradients/random_tasks.py [RUNS] [FILE] [SEED] [ONLY]
 
 Three arms, 300 rounds. The truth: paired differences at steps .6 and .3 with control variates, extrapolated to step 0, on RUNS runs
-of each case (10⁶ for a night, 65 536 for an hour on two cores); the jump tangent on as many other runs. FILE, by default
-random_tasks.json beside this script, keeps every case's sums: a second call with more RUNS goes on where the first one ended, and one
-with RUNS = 0 only prints the table. SEED draws other tasks; ONLY takes the cases whose name holds this word.
+of each case; the jump tangent on as many other runs. A case ends early once its bias lies within 2 % or beyond by four standard errors (the
+table judges by two, so that looking many times does no harm). FILE, by default random_tasks.json beside this script, keeps every case's sums:
+a second call with more RUNS goes on where the first one ended, and one with RUNS = 0 only prints the table. SEED draws other tasks; ONLY
+takes the cases whose name holds this word.
 """
 
 import json
@@ -76,6 +77,13 @@ def compared(case: dict) -> tuple[float, float, float, float]:
     return truth, (jump - truth) / abs(truth), noise / abs(truth), (wide - truth) / abs(truth)
 
 
+def verdict(case: dict, errors: float) -> str:
+    """Whether the bias lies inside or outside of 2 %, by so many standard errors."""
+    _, bias, noise, _ = compared(case)
+    far = abs(bias) - 0.02
+    return "inside" if far < -errors * noise else "outside" if far > errors * noise else "open"
+
+
 def report(found: dict) -> None:
     print(
         "| task | runs | regret | derivative in the logarithm | bias of the jump tangent, % | of paired differences at step .6, % |"
@@ -85,8 +93,7 @@ def report(found: dict) -> None:
     for label, case in found.items():
         truth, bias, noise, wide = compared(case)
         print(f"| {label} | {case['runs']} | {case['regret'][0]:.2f} | {truth:.4f} | {bias:+.2%} ± {noise:.2%} | {wide:+.2%} |")
-        far, near = abs(bias) - 0.02, 2 * noise
-        kinds["inside" if far < -near else "outside" if far > near else "open"].append(label)
+        kinds[verdict(case, 2)].append(label)
     print(f"\n{len(found)} cases, by two standard errors: {len(kinds['inside'])} within 2 %, {len(kinds['outside'])} outside")
     for kind, title in (("outside", "outside"), ("open", "too noisy to tell")):
         print(f"{title}: " + ("; ".join(kinds[kind]) or "none"))
@@ -97,7 +104,7 @@ def main(runs: int, file: Path, seed: int, only: str) -> None:
     for target in range(CHUNK, runs + CHUNK, CHUNK):
         for label, *case in cases(seed):
             done = found.get(label, {}).get("runs", 0)
-            if only in label and done < min(target, runs):
+            if only in label and done < min(target, runs) and (not done or verdict(found[label], 4) == "open"):
                 size = min(target, runs) - done
                 found[label] = joined(found.get(label), measured(*case, first_run=done, runs=size), size)
                 file.write_text(json.dumps(found, indent=1) + "\n")
