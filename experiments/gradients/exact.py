@@ -1,6 +1,6 @@
 """Bias of the jump tangent against exact enumeration, in per cent: the table of docs/gradients.md.
 
-PYTHONPATH=. python experiments/gradients/exact.py [ROUNDS]
+PYTHONPATH=. python experiments/gradients/exact.py [ROUNDS [DELAY ...]]
 """
 
 import sys
@@ -27,12 +27,12 @@ LEARNERS = {
 }
 
 
-def main(rounds: int) -> None:
+def main(rounds: int, waits: list[int]) -> None:
     patch, worst = pytest.MonkeyPatch(), []
     print("| learner | d | " + " | ".join(GAMES) + " |")
     print("|---|---|" + "---|" * len(GAMES))
     for name, (mine, rule, field) in LEARNERS.items():
-        for delay in (0, 1, 2):
+        for delay in waits:
             cells = []
             for game in GAMES.values():
                 delays = jb.delays.Fixed(delay, bound=3)
@@ -47,4 +47,5 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6)
+    given = [int(word) for word in sys.argv[1:]]
+    main(given[0] if given else 6, given[1:] or [0, 1, 2])
