@@ -92,7 +92,7 @@ def draw(mean, error, published: list[dict], options) -> None:
         row[0].set_ylabel("pseudo-regret")
     for panel in panels[-1]:
         panel.set_xlabel("round")
-    panels[0][0].legend(fontsize="small")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(LEARNERS))
     figure.savefig(options.out / "grid.png", dpi=110)
     print(f"wrote {options.out / 'grid.png'}")
 
