@@ -147,6 +147,30 @@ def test_raising_rounds_goes_on_and_starts_anew_what_knew_the_horizon(copy):
     assert digests(copy) == state
 
 
+def test_raising_rounds_keeps_labels_and_takes_more_rounds_to_record(tmp_path):
+    """The labels of grids and of the user stay; what is recorded may grow beyond the old horizon, not within it."""
+    table = {
+        "rounds": 20,
+        "runs": 4,
+        "record": [5, 10],
+        "learners": [{"name": "delayed-exp3", "grid": {"scale": [1.0, 2.0]}}, {"name": "uniform", "label": "a coin"}],
+        "losses": [{"name": "bernoulli", "means": [0.2, 0.6], "label": "easy"}],
+        "delays": [{"name": "fixed", "delay": 1}],
+    }
+    jb.sweep(table, tmp_path)
+    before = jb.open_sweep(tmp_path).load()
+    jb.sweep(table | {"rounds": 50, "record": [5, 10, 30, 40]}, tmp_path)
+    after = jb.open_sweep(tmp_path).load()
+    assert before["learner"].values.tolist() == ["delayed-exp3 scale=1", "delayed-exp3 scale=2", "a coin"]
+    assert after["learner"].values.tolist() == before["learner"].values.tolist()
+    assert after["losses"].values.tolist() == ["easy"]
+    assert after["round"].values.tolist() == [5, 10, 20, 30, 40, 50]
+    np.testing.assert_array_equal(after.regret.sel(round=[5, 10, 20]), before.regret)
+    assert jb.sweep(table | {"rounds": 50, "record": [5, 10, 30, 40]}, tmp_path).computed == 0
+    with pytest.raises(StoreError, match=r"record was \[5, 10, 30, 40\], is \[5, 60\]"):
+        jb.sweep(table | {"rounds": 60, "record": [5, 60]}, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -74,7 +74,8 @@ class Plan:
 
     def at_horizon(self, rounds: int) -> "Plan":
         """The same settings with another horizon (a learner that is told the horizon becomes another learner)."""
-        return Plan.make(dataclasses.replace(self.spec, **self.objects()), rounds=rounds, runs=self.runs)
+        record = self.spec.record if isinstance(self.spec.record, int) else [t for t in self.spec.record if t < rounds] + [rounds]
+        return Plan.make(dataclasses.replace(self.spec, record=record, **self.objects()), rounds=rounds, runs=self.runs)
 
     def objects(self) -> dict[str, list[Any]]:
         return {axis: [setting.object for setting in settings] for axis, settings in self.axes.items()}

@@ -277,12 +277,13 @@ class Store:
         if plan.runs < self.runs:
             raise StoreError(f"runs={plan.runs}: the sweep in {self.path} has {self.runs} runs, which can only be raised")
         new = _new_manifest(before)
+        new["record"] = old["record"] if self._recorded_alike(new["record"]) else _wanted_record(plan)
         if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or new["record"] != old["record"]:
             raise StoreError(
                 f"{self.path}: the spec is not the one this sweep was begun with ({_difference(old, new)}); "
                 "only rounds and runs may be raised, so choose another --out or undo the edit"
             )
-        changed = dict(old, axes=new["axes"], runs=plan.runs)
+        changed = dict(old, axes=_axes(plan), runs=plan.runs, record=_wanted_record(plan))
         if plan.rounds > self.rounds:
             ids = {cell["id"]: cell["since"] for cell in old["cells"]}
             stage = {"rounds": plan.rounds, "record": plan.record(self.rounds)}
@@ -303,6 +304,14 @@ class Store:
         if changed != old:
             self.manifest = changed
             self._write_manifest()
+
+    def _recorded_alike(self, wanted: int | list[int]) -> bool:
+        """Whether these rounds to record are those of the store, as far as it goes; horizons are always recorded."""
+        before = self.manifest["record"]
+        if isinstance(before, int) or isinstance(wanted, int):
+            return wanted == before
+        horizons = {stage["rounds"] for stage in self.manifest["stages"]}
+        return set(wanted) - horizons == set(self.recorded) - horizons
 
     def _write_manifest(self) -> None:
         body = json.dumps(self.manifest, indent=1, sort_keys=True)
@@ -377,16 +386,24 @@ def _new_manifest(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "runs": plan.runs,
         "seed": plan.spec.seed,
-        "record": plan.spec.record if isinstance(plan.spec.record, int) else [int(t) for t in plan.spec.record],
+        "record": _wanted_record(plan),
         "control_variates": plan.spec.control_variates,
-        "axes": {
-            axis: [{"label": s.label, "about": s.about, "swept": list(s.swept)} for s in settings]
-            for axis, settings in plan.axes.items()
-        },
+        "axes": _axes(plan),
         "stages": [{"rounds": plan.rounds, "record": plan.record()}],
         "cells": [_about(cell, 0) for cell in plan.cells],
         "environments": [environment()],
     }
+
+
+def _axes(plan: Plan) -> dict[str, Any]:
+    return {
+        axis: [{"label": s.label, "about": s.about, "swept": list(s.swept)} for s in settings]
+        for axis, settings in plan.axes.items()
+    }
+
+
+def _wanted_record(plan: Plan) -> int | list[int]:
+    return plan.spec.record if isinstance(plan.spec.record, int) else [int(t) for t in plan.spec.record]
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
