@@ -32,9 +32,9 @@ def stream(key: jax.Array, purpose: int) -> Words:
     return Words(data[0], data[1])
 
 
-def fold(words: Words, number: jax.Array) -> Words:
-    """``jax.random.fold_in(key, number)``, on words."""
-    return threefry(words, Words(jnp.zeros_like(number, jnp.uint32), jnp.asarray(number).astype(jnp.uint32)))
+def fold(words: Words, number: jax.Array, pair: jax.Array | int = 0) -> Words:
+    """``jax.random.fold_in(key, number)``, on words; with another ``pair`` (0 … 2³² - 1) other words, as good. Shapes broadcast."""
+    return threefry(words, Words(jnp.asarray(pair, jnp.uint32), jnp.asarray(number).astype(jnp.uint32)))
 
 
 def threefry(key: Words, count: Words) -> Words:

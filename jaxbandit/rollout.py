@@ -110,10 +110,10 @@ class Game:
                 late = jnp.zeros(self.runs.shape, bool) if pending is None else pending.is_due_from(s, t)
             return (s >= 1) & (s < t) & late
 
-        return Round(t, outstanding, total_outstanding, lambda: self._words(randomness.LEARNER, t), is_outstanding)
+        return Round(t, outstanding, total_outstanding, lambda pair=0: self._words(randomness.LEARNER, t, pair), is_outstanding)
 
-    def _words(self, purpose: int, t) -> randomness.Words:
-        return randomness.fold(randomness.fold(self.streams[purpose], t), self.runs)
+    def _words(self, purpose: int, t, pair=0) -> randomness.Words:
+        return randomness.fold(randomness.fold(self.streams[purpose], t), self.runs, pair)
 
     def step(self, state: State, t: jax.Array, differentiable: bool = False) -> tuple[State, jax.Array]:
         """Round t: act, draw an arm, suffer, and receive what arrives at its end. Returns the state and x_t."""

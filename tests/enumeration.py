@@ -173,7 +173,7 @@ class TwoValues:
 class Scripted(Game):
     """Run i plays path i."""
 
-    def _words(self, purpose, t):
+    def _words(self, purpose, t, pair=0):
         arm, high = outcomes(self.runs.astype(jnp.int32), t)
         tiny = jnp.asarray(1e-300, float_dtype())
         return jnp.where(arm == 1, 1 - 1e-16, tiny), jnp.where(high == 1, tiny, 1 - 1e-16)

@@ -38,8 +38,8 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
         def is_outstanding(s):
             return (s >= 1) & (s < t) & (arrivals[jnp.clip(s, 0, rounds)] >= t)
 
-        def words():
-            return randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32))
+        def words(pair=0):
+            return randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32), pair)
 
         round = Round(t, outstanding, total, words, is_outstanding)
         x, memo, state = learner.act(state, round)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.extend.random import threefry_2x32
 
 from jaxbandit import randomness
 from jaxbandit.randomness import DELAY, LEARNER, LOSS, PLAY, Words
@@ -60,6 +61,16 @@ def test_threefry_known_answers(key, count, expected):
     """The test vectors published with Random123 for threefry2x32, 20 rounds."""
     got = randomness.threefry(Words(*map(jnp.uint32, key)), Words(*map(jnp.uint32, count)))
     assert tuple(int(word) for word in got) == expected
+
+
+@pytest.mark.parametrize("pair", [0, 1, 77, 2**32 - 1])
+def test_other_pairs_are_the_same_function_of_another_count(pair):
+    """Every run's pairs are outputs of one block cipher for different inputs, so no two streams meet."""
+    root = randomness.stream(jax.random.key(5), LEARNER)
+    mine = randomness.fold(root, jnp.arange(6, dtype=jnp.uint32), jnp.full((6,), pair, jnp.uint32))
+    for run, (first, second) in enumerate(zip(*map(np.asarray, mine), strict=True)):
+        theirs = threefry_2x32(jnp.stack(root), jnp.asarray([pair, run], jnp.uint32))
+        np.testing.assert_array_equal([first, second], theirs)
 
 
 def test_words_as_keys_are_jax_keys():

@@ -9,7 +9,7 @@ import jaxbandit as jb
 from jaxbandit import randomness
 from jaxbandit.learners.base import Observation
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
-from jaxbandit.learners.thompson import DelayedThompson, beta_odds, normals
+from jaxbandit.learners.thompson import DelayedThompson, Proposal, beta_odds, normals
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1, Observed, divergence_radius, uniform_over_smallest
 from tests.reference import learners as reference
 from tests.test_references import ROUNDS, compare, each_delay
@@ -89,8 +89,9 @@ def test_sums_grow_past_the_digits_of_float32():
 
 
 def run_words(runs, seed=0):
-    stream = randomness.stream(jax.random.key(seed), randomness.LEARNER)
-    return randomness.fold(randomness.fold(stream, jnp.int32(7)), jnp.arange(runs, dtype=jnp.uint32))
+    """The words of round 7, as a learner gets them: a function of the number of the pair."""
+    stream = randomness.fold(randomness.stream(jax.random.key(seed), randomness.LEARNER), jnp.int32(7))
+    return lambda pair=0: randomness.fold(stream, jnp.arange(runs, dtype=jnp.uint32), pair)
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -98,7 +99,7 @@ def test_normals(x64):
     """Moments up to the fourth, independence, and the tail, within five standard errors."""
     runs = 1_000_000
     with jax.enable_x64(x64):
-        first, second = (np.asarray(values, float) for values in normals(run_words(runs), jnp.zeros(()).dtype))
+        first, second = (np.asarray(values, float) for values in normals(run_words(runs)(), jnp.zeros(()).dtype))
     for sample in (first, second, (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)):
         for power, (moment, variance) in enumerate([(0, 1), (1, 2), (0, 15), (3, 96)], 1):
             assert abs((sample**power).mean() - moment) < 5 * np.sqrt(variance / runs)
@@ -124,6 +125,37 @@ def test_beta_odds(x64, alpha, beta):
         assert abs((sample < law.ppf(probability)).mean() - probability) < 5 * error
 
 
+def test_many_arms_have_a_law_each():
+    """More arms than are looked at together: every arm has its own law and its own numbers."""
+    scipy = pytest.importorskip("scipy.stats")
+    arms, runs = 70, 20_000
+    alpha, beta = np.linspace(1, 40, arms), np.linspace(9, 1, arms)
+    sizes = [jnp.broadcast_to(jnp.asarray(a, jnp.float32)[:, None], (arms, runs)) for a in (alpha, beta)]
+    odds = np.asarray(beta_odds(run_words(runs), *sizes), float)
+    law = scipy.beta(alpha, beta)
+    sample = odds / (1 + odds)
+    assert (abs(sample.mean(1) - law.mean()) < 5 * law.std() / np.sqrt(runs)).all()
+    assert (abs(sample.var(1) / law.var() - 1) < 5 * np.sqrt((law.stats("k") + 2) / runs)).all()
+    assert abs(np.corrcoef(law.cdf(sample.T).T) - np.eye(arms)).max() < 5 / np.sqrt(runs)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_the_quick_bound_accepts_nothing_else(x64):
+    """What the bound without logarithms accepts, the exact one accepts; both share their first 16 bits of the coin."""
+    sizes = np.geomspace(2 / 3, 1e5, 40)
+    with jax.enable_x64(x64):
+        shape = (40, 40, 2000)
+        size, other = (jnp.broadcast_to(jnp.asarray(a), shape) for a in (sizes[:, None, None], sizes[None, :, None]))
+        pairs = jnp.arange(1600, dtype=jnp.uint32).reshape(40, 40, 1)
+        words = run_words(2000)
+        proposal = Proposal.draw(words(2 * pairs), words(2 * pairs + 1), size, other)
+        sure, exact = np.asarray(proposal.is_surely_accepted()), np.asarray(proposal.is_accepted())
+    assert not (sure & ~exact).any()
+    assert sure.mean() > 0.9
+    assert (exact & ~sure).any()
+    assert (~exact).any()
+
+
 @pytest.mark.parametrize(
     ("counts", "losses"),
     [([0, 0, 0], [0, 0, 0]), ([3, 5, 1], [1, 3, 0]), ([40, 60, 9, 12], [16, 30, 5, 4.5]), ([500, 20], [200.25, 10])],
@@ -141,14 +173,16 @@ def test_thompson_plays_as_often_as_the_posterior_says(counts, losses):
 
 class FakeRound:
     def __init__(self, words):
-        self.words = lambda: words
+        self.words = words
 
 
 def test_thompson_is_a_function_of_the_run():
     """The same draw whoever is drawn beside it: refused proposals of others do not move it."""
     alpha = jnp.linspace(1, 3, 5)[:, None] * jnp.ones(64)
     together = beta_odds(run_words(64), alpha, alpha)
-    alone = beta_odds(randomness.Words(*(word[9] for word in run_words(64))), alpha[:, 9], alpha[:, 9])
+    alone = beta_odds(
+        lambda pair: randomness.Words(*(word[..., 9] for word in run_words(64)(pair[..., None]))), alpha[:, 9], alpha[:, 9]
+    )
     np.testing.assert_allclose(together[:, 9], alone, rtol=1e-5)
 
 

@@ -21,7 +21,9 @@ class Round(NamedTuple):
     t: jax.Array  # [] int32, the round, from 1 ([...] where a wrapper gives each run's copy its own clock)
     outstanding: jax.Array  # [] or [...] int32, σ_t: plays made before t whose feedback has not arrived before t
     total_outstanding: jax.Array  # [] or [...] float, Σ_{s<=t} σ_s
-    words: Callable[[], Words]  # two fresh random words for each run, for learners that draw by themselves
+    words: Callable[
+        ..., Words
+    ]  # two fresh random words for each run; words(n) another pair for each n (uint32, shapes broadcast)
     is_outstanding: Callable[[jax.Array], jax.Array]  # of a round s ([] or [...] int32): s < t and s + d_s >= t
 
     @property

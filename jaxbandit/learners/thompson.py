@@ -1,13 +1,19 @@
 """Thompson sampling: play the arm that is best in one draw from the posterior."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxbandit import randomness
+from jaxbandit.arms import is_arm, least, pick
 from jaxbandit.learners.ucb import Observed, uniform_over_smallest
 from jaxbandit.pytrees import pytree_dataclass
+
+MOST_ROWS = 32  # arms of which one at a time is looked at again
 
 
 @pytree_dataclass
@@ -35,45 +41,113 @@ class DelayedThompson:
     def act(self, state, round):
         bad = state.losses + state.error
         good = state.counts.astype(bad.dtype) - bad
-        odds = beta_odds(round.words(), 1 + bad, 1 + jnp.maximum(good, 0))
+        odds = beta_odds(round.words, 1 + bad, 1 + jnp.maximum(good, 0))
         return uniform_over_smallest(odds), (), state
 
     def observe(self, state, observation):
         return state.add(observation)
 
 
-def beta_odds(words: randomness.Words, alpha: jax.Array, beta: jax.Array) -> jax.Array:
+def beta_odds(words: Callable[[jax.Array], randomness.Words], alpha: jax.Array, beta: jax.Array) -> jax.Array:
     """The odds θ/(1 - θ) of one θ ~ Beta(alpha, beta) for each arm and run, alpha, beta >= 1; ``[K, ...]``.
 
-    The odds are a ratio of two gamma variables. Both are proposed by Marsaglia & Tsang (2000), d(1 + N/√(9d))³ with N normal,
-    and accepted or refused together. The n-th proposal of an arm is a function of the run's words, the arm and n, so a draw
-    does not depend on the runs beside it.
+    ``words(n)`` is the n-th pair of random words of each run. The odds are a ratio of two gamma variables, proposed and accepted or
+    refused together (:class:`Proposal`). Every proposal of an arm has words of its own, so a draw does not depend on the runs
+    beside it. Nearly all first proposals are accepted by a bound that needs no logarithm; what is left is decided arm by arm,
+    in all runs at once.
     """
-    num_arms = alpha.shape[0]
-    arm = jnp.arange(num_arms, dtype=jnp.uint32).reshape(num_arms, *[1] * words.first.ndim)
-    size, other = lax.stop_gradient((alpha - 1 / 3, beta - 1 / 3))
+    num_arms, tail = alpha.shape[0], alpha.shape[1:]
+    sizes = lax.stop_gradient((alpha - 1 / 3, beta - 1 / 3))
 
-    def propose(carry):
-        turn, odds = carry
-        first, second = normals(randomness.threefry(words, randomness.Words(turn, arm)), odds.dtype)
-        step = jnp.maximum(first * lax.rsqrt(9 * size), -1)
-        other_step = jnp.maximum(second * lax.rsqrt(9 * other), -1)
-        chance = jnp.exp(3 * (size * cubic_rest(step) + other * cubic_rest(other_step)))
-        coin = randomness.threefry(words, randomness.Words(turn, arm + np.uint32(num_arms))).first
-        accepted = open_uniform(coin, odds.dtype) < chance
-        # A step of -1 has chance 0, so what is divided by is never 0 where it counts.
-        proposal = size * (1 + step) ** 3 / (other * jnp.where(accepted, 1 + other_step, 1) ** 3)
-        return turn + np.uint32(1), jnp.where((odds < 0) & accepted, proposal, odds)
+    def propose(arm, turn, size, other_size):
+        number = 2 * (turn * np.uint32(num_arms) + arm.astype(jnp.uint32))
+        return Proposal.draw(words(number + np.uint32(1)), words(number + np.uint32(2)), size, other_size)
 
-    return lax.while_loop(lambda carry: (carry[1] < 0).any(), propose, (jnp.uint32(0), jnp.full_like(size, -1)))[1]
+    def numbers(count):
+        return jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * len(tail))
+
+    first = propose(numbers(num_arms), np.uint32(0), *sizes)
+    odds = first.odds(first.is_surely_accepted())
+
+    # With many arms, groups of at most MOST_ROWS go on beside each other: arm i · groups + g is row i of group g.
+    groups = -(-num_arms // MOST_ROWS)
+    group = jnp.int32(0)
+    if groups > 1:
+        padding = [(0, -num_arms % groups)] + [(0, 0)] * len(tail)
+        odds, *sizes = (jnp.pad(a, padding, constant_values=1).reshape(-1, groups, *tail) for a in (odds, *sizes))
+        group = numbers(groups)
+    rows = odds.shape[0]
+
+    def first_open(odds):
+        """The first row that is not decided; ``rows`` if there is none."""
+        index = jnp.arange(rows, dtype=odds.dtype).reshape(rows, *[1] * (odds.ndim - 1))
+        return least(jnp.where(odds < 0, index, rows)).astype(jnp.int32)
+
+    def decide(carry):
+        row, turn, odds = carry
+        some_row = jnp.minimum(row, rows - 1)
+        proposal = propose(some_row * groups + group, turn, *(pick(size, some_row) for size in sizes))
+        decided = proposal.odds(proposal.is_accepted())
+        odds = jnp.where(is_arm(row, rows), decided, odds)
+        return first_open(odds), jnp.where(decided < 0, turn + np.uint32(1), np.uint32(0)), odds
+
+    start = first_open(odds), jnp.zeros(odds.shape[1:], jnp.uint32), odds
+    odds = lax.while_loop(lambda carry: (carry[0] < rows).any(), decide, start)[2]
+    return odds.reshape(-1, *tail)[:num_arms] if groups > 1 else odds
+
+
+class Proposal(NamedTuple):
+    """Two gamma variables d(1 + y)³, y = N/√(9d), with N normal, and a coin to accept them (Marsaglia & Tsang 2000)."""
+
+    size: jax.Array  # d
+    step: jax.Array  # y
+    other_size: jax.Array
+    other_step: jax.Array
+    coin: jax.Array  # 0 … 2¹⁶ - 1, as a float: the coin's first 16 bits
+    more: jax.Array  # uint32: the bits that follow
+
+    @classmethod
+    def draw(cls, words: randomness.Words, more: randomness.Words, size: jax.Array, other_size: jax.Array) -> "Proposal":
+        first, second = normals(words, size.dtype)
+        # In float32 the normal numbers leave 9 and 7 bits of their words; in float64 none.
+        left = ((words.first & np.uint32(511)) << np.uint32(7)) | ((words.second >> np.uint32(2)) & np.uint32(127))
+        coin = left if size.dtype == jnp.float32 else more.second >> np.uint32(16)
+        steps = (n * jnp.sqrt((1 / 9) / d) for n, d in ((first, size), (second, other_size)))
+        return cls(size, next(steps), other_size, next(steps), coin.astype(jnp.int32).astype(size.dtype), more.first)
+
+    def odds(self, accepted: jax.Array) -> jax.Array:
+        """The ratio of the two, or -1 where it is not accepted.
+
+        A division comes last because XLA does not repeat it: what leads to it is computed once and not for every use.
+        """
+        divisor = jnp.where(accepted, self.other_size * (1 + self.other_step) ** 3, 1)
+        return jnp.where(accepted, self.size * (1 + self.step) ** 3, -1) / divisor
+
+    def is_accepted(self) -> jax.Array:
+        """Whether the coin falls below exp(3d(log(1 + y) - y + y²/2 - y³/3)), the product over both."""
+        exponent = 3 * (self.size * cubic_rest(self.step) + self.other_size * cubic_rest(self.other_step))
+        return (self.coin + open_uniform(self.more, self.coin.dtype)) * 2.0**-16 < jnp.exp(exponent)
+
+    def is_surely_accepted(self) -> jax.Array:
+        """Whether the coin's first bits are enough to accept; cheap.
+
+        For y >= -1/2, log(1 + y) - y + y²/2 - y³/3 >= -(y⁴/4)(1 + 1.6 |y|), by its series; and exp(z) >= 1 + z.
+        """
+
+        def loss(size, step):
+            return size * step**4 * (1 + 1.6 * abs(step))
+
+        room = 1 - 0.75 * (loss(self.size, self.step) + loss(self.other_size, self.other_step))
+        return ((self.coin + 1) * 2.0**-16 <= room) & (jnp.minimum(self.step, self.other_step) >= -0.5)
 
 
 def cubic_rest(step: jax.Array) -> jax.Array:
-    """log(1 + y) - y + y²/2 - y³/3, which is -inf at -1.
-
-    3d times this is the N²/2 + d - dv + d·log v of Marsaglia & Tsang, v = (1 + y)³, without their cancellation at large d.
-    """
-    return jnp.log1p(step) - step * (1 - step * (0.5 - step / 3))
+    """log(1 + y) - y + y²/2 - y³/3, -inf for y <= -1; by its series where the terms would cancel."""
+    series = jnp.zeros_like(step)
+    for n in range(10, 3, -1):
+        series = (-1) ** (n + 1) / n + step * series
+    whole = jnp.log1p(jnp.maximum(step, -1)) - step * (1 - step * (0.5 - step / 3))
+    return jnp.where(abs(step) < 1 / 16, step**4 * series, whole)
 
 
 def normals(words: randomness.Words, dtype) -> tuple[jax.Array, jax.Array]:

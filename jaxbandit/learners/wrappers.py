@@ -109,7 +109,7 @@ class QPMD:
     def _ask(self, dialogue: Dialogue, words: randomness.Words, number) -> Dialogue:
         """The base's next answer; ``number`` counts the questions of this round, each with two pairs of words of its own."""
         clock = dialogue.clock + 1
-        round = _undelayed(clock, lambda: randomness.fold(words, 2 * number + 1))
+        round = _undelayed(clock, lambda pair=0: randomness.fold(words, 2 * number + 1, pair))
         probabilities, memo, base = self.base.act(dialogue.base, round)
         uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
         arm = draw(probabilities, uniform)
@@ -214,7 +214,7 @@ class BOLD:
 
 
 def _base_memo(base, state, clock, words):
-    return base.act(state, _undelayed(clock, lambda: words))[1]
+    return base.act(state, _undelayed(clock, lambda pair=0: randomness.fold(words, 0, pair)))[1]
 
 
 def _undelayed(clock, words) -> Round:
