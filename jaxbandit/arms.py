@@ -3,6 +3,10 @@
 XLA's CPU backend turns a reduction over a short leading axis into straight vector code over the runs, but falls back to
 one scalar loop per run when the axis is longer than it will unroll (measured: 2.1 against 0.26 ns per element at K =
 100). Reducing in groups of at most GROUP keeps every reduction short. Several sums in one reduction share their inputs.
+
+Reductions of 4096 numbers and more that XLA recognises as sums or minima it hands to a library, one call for each, and then no
+longer compiles the loop over rounds into one function (measured: 6.5 against 11.4 million rounds/s at K = 16). Written as
+x - (-y) and as a selection they are not recognised; the machine code, and the bits, are those of x + y.
 """
 
 import jax
@@ -16,7 +20,7 @@ GROUP = 16
 @jax.custom_jvp
 def sums(*arrays: jax.Array) -> tuple[jax.Array, ...]:
     """``sum(a, axis=0)`` of each array ``[K, ...]``, in one pass; each is ``[...]``."""
-    return _reduce(arrays, jnp.add, 0)
+    return _reduce(arrays, lambda x, y: x - (-y), 0)
 
 
 @sums.defjvp
@@ -26,7 +30,7 @@ def _sums_jvp(primals, tangents):
 
 def least(array: jax.Array) -> jax.Array:
     """``min(array, axis=0)``, a constant to differentiation."""
-    return _reduce((lax.stop_gradient(array),), jnp.minimum, np.inf)[0]
+    return _reduce((lax.stop_gradient(array),), lambda x, y: jnp.where(y < x, y, x), np.inf)[0]
 
 
 def _reduce(arrays, operation, start) -> tuple[jax.Array, ...]:
