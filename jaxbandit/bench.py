@@ -45,7 +45,7 @@ BLOCKS = (64, 128, 512, 1024)
 # Those that take turns with the peers.
 RATIO_SETTINGS = {
     BASE: Setting(),
-    TWO_CORES: Setting(cores=2, runs=2048),
+    TWO_CORES: Setting(cores=2, runs=4096),
     "K=2, d=10": Setting(arms=2, runs=4096),
     "K=100, d=10": Setting(arms=100, runs=256, rounds=5_000),
     "K=10, d=1000": Setting(delay=1000),
@@ -73,7 +73,7 @@ RATIOS = [
 def grids(learners: Sequence[str]) -> dict[str, dict[str, Setting]]:
     """The tables: one thing varied at a time."""
     return {
-        "arms": {f"K={k}": Setting(arms=k, rounds=r) for k, r in ((2, 20_000), (10, 10_000), (100, 1_000), (1000, 100))},
+        "arms": {f"K={k}": Setting(arms=k, rounds=100_000 // k) for k in (2, 4, 8, 10, 16, 32, 100, 300, 1000)},
         "rounds": {f"T=1e{len(str(t)) - 1}": Setting(rounds=t, runs=256) for t in (1_000, 10_000, 100_000, 1_000_000)},
         "runs": {f"{n} runs": Setting(runs=n, rounds=5_000) for n in (256, 1024, 4096)},
         "delay": {f"d={d}": Setting(delay=d, rounds=5_000) for d in (0, 10, 100, 1000)},
@@ -81,6 +81,9 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Setting]]:
             law: Setting(law=law, rounds=5_000) for law in ("fixed", "bursts", "geometric, shared", "geometric", "packet loss")
         },
         "learner": {name: Setting(learner=name, rounds=2_000, runs=256) for name in learners},
+        "learner, a delay for each play": {
+            name: Setting(learner=name, law="geometric", rounds=2_000, runs=256) for name in learners
+        },
     }
 
 
@@ -255,23 +258,38 @@ def time_grids(quick: bool) -> dict[str, dict[str, dict[str, float]]]:
     return tables
 
 
+def _along(rows: dict[str, dict[str, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that are varied, but for 0, and the speeds."""
+    names = [name for name in rows if name != "d=0"]
+    sizes = [float(re.search(r"[\d.e]*\d", name)[0]) for name in names]  # type: ignore[index]
+    return np.array(sizes), np.array([rows[name]["rounds_per_second"] for name in names])
+
+
 def exponents(tables: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
     """The slope of log seconds per run-round (per run for T, per round for runs) in the log of what is varied."""
     slopes = {}
     for title, per_unit in (("arms", 0.0), ("rounds", 1.0), ("runs", 1.0), ("delay", 0.0)):
-        names = [name for name in tables[title] if name != "d=0"]
-        sizes = np.array([float(re.search(r"[\d.e]*\d", name)[0]) for name in names])  # type: ignore[index]
-        speeds = np.array([tables[title][name]["rounds_per_second"] for name in names])
+        sizes, speeds = _along(tables[title])
         # Cost of a run-round; a whole run costs T times that, a whole round `runs` times.
         slopes[title] = per_unit - float(np.polyfit(np.log(sizes), np.log(speeds), 1)[0])
     return slopes
+
+
+def largest_step(rows: dict[str, dict[str, float]]) -> tuple[float, str]:
+    """The largest factor between the speeds of two neighbours beyond what the trend of all explains, and which they are."""
+    sizes, speeds = _along(rows)
+    slope = np.polyfit(np.log(sizes), np.log(speeds), 1)[0]
+    beyond = np.abs(np.diff(np.log(speeds)) - slope * np.diff(np.log(sizes)))
+    worst = int(np.argmax(beyond))
+    names = [name for name in rows if name != "d=0"]
+    return float(np.exp(beyond[worst])), f"{names[worst]} to {names[worst + 1]}"
 
 
 def run(peers: Path | None, smpybandits: Path | None, out: Path, quick: bool) -> None:
     """Time everything, print the tables and write them to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 5)
+        speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 7)
     library = time_smpybandits(smpybandits)
     tables = time_grids(quick)
     text = "\n".join(report(speeds, tables, library))
@@ -304,7 +322,9 @@ def report(speeds: dict[str, list[float]], tables, library: dict[str, float]) ->
         for name, speed in library.items():
             lines.append(f"| {name} | {speed:,.0f} | {tables['learner'].get(name, {}).get('rounds_per_second', np.nan):,.0f} |")
     lines += ["", "Cost grows as a power of"]
-    lines += [f"- {title}: {slope:.2f}" for title, slope in exponents(tables).items()]
+    for title, slope in exponents(tables).items():
+        factor, where = largest_step(tables[title])
+        lines.append(f"- {title}: {slope:.2f}; no two neighbours further from that than a factor of {factor:.2f} ({where})")
     return lines
 
 
@@ -314,11 +334,12 @@ def figure(tables):
 
     from jaxbandit.plots import COLOURS
 
-    page = Figure(figsize=(11, 6.5), layout="constrained")
-    axes = page.subplots(2, 3)
+    page = Figure(figsize=(14, 6.5), layout="constrained")
+    axes = page.subplots(2, 4)
+    axes.flat[-1].set_axis_off()
     for axis, (title, rows), colour in zip(axes.flat, tables.items(), COLOURS * 2, strict=False):
         names, speeds = list(rows), [row["rounds_per_second"] / 1e6 for row in rows.values()]
-        if title in ("learner", "delay law"):
+        if title.startswith(("learner", "delay law")):
             axis.barh(names, speeds, color=colour)
             axis.invert_yaxis()
             axis.set_xlabel("million rounds/s")

@@ -55,7 +55,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 def float_dtype() -> np.dtype:
     """float32, or float64 when ``jax_enable_x64`` is on."""
-    return jnp.zeros(()).dtype
+    return np.dtype(np.float64 if jax.config.jax_enable_x64 else np.float32)
 
 
 def canonical(tree: T) -> T:
@@ -79,7 +79,7 @@ def canonical(tree: T) -> T:
 
 def as_float(value: Any) -> jax.Array:
     """``value`` as an array of :func:`float_dtype`, strongly typed."""
-    return jnp.asarray(value).astype(float_dtype())
+    return jnp.asarray(value, float_dtype())
 
 
 def is_concrete(value: Any) -> bool:

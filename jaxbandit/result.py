@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Result:
         records = [jax.tree.map(lambda *parts: np.concatenate(parts), *parts) for parts, _ in blocks]
         records = jax.tree.map(lambda *parts: np.concatenate(parts, -1)[..., :runs], *records)
         leaves, structure = zip(*(jax.tree.flatten(state) for _, state in blocks), strict=True)
-        per_run = _has_runs(game)
+        per_run = _has_runs(game, leaves[0])
         joined = [
             np.concatenate([block_leaves[i] for block_leaves in leaves], -1)[..., :runs] if has else leaves[0][i]
             for i, has in enumerate(per_run)
@@ -272,14 +273,11 @@ def _student(freedom: int) -> float:
     return sum(term / freedom**power for power, term in enumerate(terms))
 
 
-def _has_runs(game) -> list[bool]:
-    """Which leaves of the state have the runs as last axis: those whose shape changes with their number."""
-
-    def shapes(count):
-        other = dataclasses.replace(game, runs=jax.ShapeDtypeStruct((count,), np.uint32))
-        return [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(_start, other))]
-
-    return [one != two for one, two in zip(shapes(3), shapes(5), strict=True)]
+def _has_runs(game, leaves: Sequence[np.ndarray]) -> list[bool]:
+    """Which leaves of the state have the runs as last axis: those whose shape is another with one run more."""
+    more = dataclasses.replace(game, runs=jax.ShapeDtypeStruct((game.runs.shape[0] + 1,), np.uint32))
+    others = jax.tree.leaves(jax.eval_shape(_start, more))
+    return [leaf.shape != other.shape for leaf, other in zip(leaves, others, strict=True)]
 
 
 def _start(game) -> State:

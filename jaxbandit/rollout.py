@@ -72,12 +72,11 @@ class Game:
 
     @classmethod
     def set_up(cls, learner, losses, delays, key, runs, measure=()) -> "Game":
-        streams = tuple(randomness.stream(key, purpose) for purpose in range(4))
         return cls(
             learner,
             losses,
             delays.prepare() if hasattr(delays, "prepare") else delays,
-            streams,
+            randomness.streams(key),
             runs,
             randomness.grain(float_dtype()),
             tuple(measure),

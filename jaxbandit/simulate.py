@@ -9,8 +9,8 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import itertools
 import os
+import queue
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -168,8 +168,15 @@ def simulate(
     if advance is _advance:
         _advance.eval_shape(game, like, calls[0].done, calls[0].record, probabilities)
 
-    def play(start: int, device) -> list:
-        """All calls of the block of runs from ``start`` on, one after the other on one device."""
+    def play(start: int, free: queue.SimpleQueue) -> list:
+        """All calls of the block of runs from ``start`` on, one after the other on a device that is free."""
+        device = free.get()
+        try:
+            return play_on(device, start)
+        finally:
+            free.put(device)
+
+    def play_on(device, start: int) -> list:
         ids = np.arange(first_run + start, first_run + start + block, dtype=np.int64).astype(np.uint32)
         mine = jax.device_put(dataclasses.replace(game, runs=ids), device)
         # Put, also when it is there already: what jit returns is not bound to a device, and would be compiled for once more.
@@ -182,15 +189,17 @@ def simulate(
         return [parts, jax.tree.map(np.asarray, state)]
 
     starts = range(0, runs, block)
-    # One thread for each device: JAX does not promise that two CPU devices work at once when one thread drives both.
+    # As many threads as devices: JAX does not promise that two CPU devices work at once when one thread drives both. Which device
+    # plays a block is left to chance, so that a slow one does not keep the others waiting.
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(_bar(progress, len(starts) * len(calls), runs, rounds - done))
         devices = stack.enter_context(_idlest_devices(len(starts)))
-        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in devices]
-        for thread in threads:  # on an interrupt, what has not begun is dropped
-            stack.callback(thread.shutdown, wait=False, cancel_futures=True)
-        turns = itertools.cycle(zip(threads, devices, strict=True))
-        futures = [thread.submit(play, start, device) for start, (thread, device) in zip(starts, turns, strict=False)]
+        free = queue.SimpleQueue()
+        for device in devices:
+            free.put(device)
+        threads = stack.enter_context(ThreadPoolExecutor(len(devices)))
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)  # on an interrupt, what has not begun is dropped
+        futures = [threads.submit(play, start, free) for start in starts]
         blocks = [future.result() for future in futures]
 
     return Result.assemble(recorded, blocks, game=game, runs=runs, first_run=first_run, identity=identity)
