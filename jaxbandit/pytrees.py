@@ -55,7 +55,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 def float_dtype() -> np.dtype:
     """float32, or float64 when ``jax_enable_x64`` is on."""
-    return np.dtype(np.float64 if jax.config.jax_enable_x64 else np.float32)
+    return jax.dtypes.canonicalize_dtype(np.float64)
 
 
 def canonical(tree: T) -> T:

@@ -38,7 +38,7 @@ def streams(key: jax.Array) -> tuple[Words, ...]:
     return tuple(stream(key, purpose) for purpose in (PLAY, DELAY, LEARNER, LOSS))
 
 
-def fold(words: Words, number: jax.Array, pair: jax.Array | int = 0) -> Words:
+def fold(words: Words, number: jax.Array | int, pair: jax.Array | int = 0) -> Words:
     """``jax.random.fold_in(key, number)``, on words; with another ``pair`` (0 … 2³² - 1) other words, as good. Shapes broadcast."""
     return threefry(words, Words(jnp.asarray(pair, jnp.uint32), jnp.asarray(number).astype(jnp.uint32)))
 
