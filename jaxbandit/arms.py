@@ -6,7 +6,8 @@ one scalar loop per run when the axis is longer than it will unroll (measured: 2
 
 Reductions of 4096 numbers and more that XLA recognises as sums or minima it hands to a library, one call for each, and then no
 longer compiles the loop over rounds into one function (measured: 6.5 against 11.4 million rounds/s at K = 16). Written as
-x - (-y) and as a selection they are not recognised; the machine code, and the bits, are those of x + y.
+x - (-y) and -max(-x, -y) they are not recognised, and the bits are those of x + y and min(x, y). (As a selection, y < x ? y : x, a
+minimum makes XLA's compiler of jaxlib 0.10.2 abort on some programs.)
 """
 
 import jax
@@ -30,7 +31,7 @@ def _sums_jvp(primals, tangents):
 
 def least(array: jax.Array) -> jax.Array:
     """``min(array, axis=0)``, a constant to differentiation."""
-    return _reduce((lax.stop_gradient(array),), lambda x, y: jnp.where(y < x, y, x), np.inf)[0]
+    return _reduce((lax.stop_gradient(array),), lambda x, y: -jnp.maximum(-x, -y), np.inf)[0]
 
 
 def _reduce(arrays, operation, start) -> tuple[jax.Array, ...]:

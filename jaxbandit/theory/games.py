@@ -218,7 +218,7 @@ def _scan(learner, adversary, table, plan, num_arms: int):
     dtype = float_dtype()
 
     def told(t, waiting, total):
-        return Round(t, waiting, total, lambda: (_ for _ in ()).throw(TypeError("a learner that draws cannot play")), _never)
+        return Round(t, waiting, total, _no_words, _never)
 
     def one_round(carry, row):
         state, memos, played, sum_x, hidden, losses, total, next_arrival = carry
@@ -265,6 +265,10 @@ def _scan(learner, adversary, table, plan, num_arms: int):
     )
     (_, _, played, _, _, losses, _, _), _ = lax.scan(one_round, carry, table)
     return played, losses
+
+
+def _no_words(_=0):
+    raise TypeError("a learner that draws cannot play this game")
 
 
 def _never(_):
