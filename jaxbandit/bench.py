@@ -344,12 +344,15 @@ def figure(tables):
             axis.invert_yaxis()
             axis.set_xlabel("million rounds/s")
             axis.tick_params(axis="y", labelsize=7)
+        elif title == "arms":
+            sizes = _along(rows)[0]
+            axis.loglog(sizes, speeds, "o-", color=colour)
+            axis.loglog(sizes, speeds[0] * sizes[0] / sizes, ":", color="gray", label="in proportion to 1/K")
+            axis.legend()
+            axis.set(xlabel="K", ylabel="million rounds/s")
         else:
             axis.plot(names, speeds, "o-", color=colour)
             axis.set_ylim(0, max(speeds) * 1.15)
-            if title == "arms":
-                axis.set_yscale("log")
-                axis.set_ylim(min(speeds) / 2, max(speeds) * 2)
             axis.set_ylabel("million rounds/s")
             axis.tick_params(axis="x", labelsize=8)
         axis.set_title(title)
