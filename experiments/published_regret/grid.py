@@ -95,9 +95,10 @@ def draw(played: dict, published: list[dict], path: Path) -> None:
                 if (arms, learner) not in played:
                     continue
                 regret = played[arms, learner].sel(losses=label(env, gap, arms))
-                rounds, middle = regret["round"].values, regret.mean("run", skipna=False).values
-                if np.isnan(middle).any():  # still being computed
+                regret = regret.isel(round=~regret.isnull().any("run").values)  # the rest is still to be computed
+                if not regret.sizes["round"]:
                     continue
+                rounds, middle = regret["round"].values, regret.mean("run").values
                 half = 1.96 * regret.std("run", ddof=1).values / np.sqrt(regret.sizes["run"])
                 (lines[learner],) = panel.plot(rounds, middle, color=colour)
                 panel.fill_between(rounds, middle - half, middle + half, color=colour, alpha=0.25, linewidth=0)
