@@ -1,44 +1,58 @@
-# Each target sets up what it needs: a virtual environment in .venv, nothing else is touched.
+# Each target makes what it needs with plain pip: a virtual environment in .venv, or, with `make ... PYTHON=python3.13`, in .venv-3.13.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv$(if $(filter file,$(origin PYTHON)),,-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+BIN := $(VENV)/bin
+LOWEST := .venv-lowest/bin
+# Each worker is one process on one core.
+PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-slow lint docs bench clean
+.PHONY: demo test test-all test-slow test-lowest lint docs bench live-service clean
 
-demo: .venv/demo
+demo: $(VENV)/demo
 	$(BIN)/jaxbandit demo
 
-test: .venv/dev
-	$(BIN)/pytest -n auto -m "not slow"
+test: $(VENV)/dev  # what a newcomer runs: every part of the library, each once
+	$(BIN)/$(PYTEST) -m "not thorough and not slow"
 
-test-slow: .venv/dev
-	$(BIN)/pytest -n auto -m slow
+test-all: test  # and the same in more settings
+	$(BIN)/$(PYTEST) -m "thorough and not slow"
 
-lint: .venv/dev
+test-slow: $(VENV)/dev  # the long ones alone
+	$(BIN)/$(PYTEST) -m slow
+
+test-lowest: .venv-lowest/dev  # `make test` with the lowest version of each package that pyproject.toml allows
+	$(LOWEST)/$(PYTEST) -m "not thorough and not slow"
+
+lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
-docs: .venv/docs  # the site, docs/_build/html; runs the notebooks that changed, the first time all of them (some 10 minutes)
+docs: $(VENV)/docs  # the site, docs/_build/html; runs the notebooks that changed, the first time all of them (some 10 minutes)
 	$(BIN)/python docs/build_notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-bench: .venv/dev
+live-service: $(VENV)/dev  # the example of a live system, http://127.0.0.1:8000; its state is experiments/live_service/campaign.db
+	$(BIN)/pip install --quiet fastapi uvicorn
+	cd experiments/live_service && $(abspath $(BIN))/uvicorn service:app
+
+bench: $(VENV)/dev
 	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times the programs there as well
 
-.venv/demo: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[cli]'
+# An empty file for each set of extras that is installed.
+$(VENV)/demo: EXTRA := cli
+$(VENV)/docs: EXTRA := docs
+$(VENV)/dev: EXTRA := dev
+$(VENV)/demo $(VENV)/docs $(VENV)/dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[$(EXTRA)]'
 	touch $@
 
-.venv/docs: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[docs]'
-	touch $@
-
-.venv/dev: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[dev]'
+.venv-lowest/dev: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(LOWEST)/pip install --quiet uv
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv build dist docs/_build
+	rm -rf .venv .venv-* build dist docs/_build

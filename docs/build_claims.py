@@ -19,7 +19,7 @@ STATEMENTS = DOCS.parent / "experiments" / "claims"
 def main(folder: Path) -> None:
     pages = DOCS / "claims"
     pages.mkdir(exist_ok=True)
-    specs = {path.parent.name: tomllib.loads(path.read_text()) for path in STATEMENTS.glob("*/spec.toml")}
+    specs = {path.parent.name: tomllib.loads(path.read_text()) for path in STATEMENTS.glob("*/claim.toml")}
     names = sorted(specs, key=lambda name: specs[name]["order"])
     missing = [name for name in names if not (folder / name / "claim.json").exists()]
     if missing:

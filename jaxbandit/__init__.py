@@ -1,7 +1,11 @@
 """jaxbandit: the laboratory for bandits with delayed feedback, in JAX."""
 
-from jaxbandit import delays, learners, losses, measure, plots, theory
-from jaxbandit.gradients import Gradient, regret_gradient
+from jaxbandit import delays, extend, learners, losses, measure, plots, theory
+from jaxbandit.agent import Agent, Ticket, TicketError
+from jaxbandit.blocks import use_all_cores
+from jaxbandit.delays import load_trace
+from jaxbandit.game import Rollout, rollout
+from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
 from jaxbandit.learners import (
     BOLD,
     KLUCB,
@@ -26,22 +30,21 @@ from jaxbandit.learners import (
     Uniform,
     ZimmertSeldin,
 )
+from jaxbandit.logs import Log, load_log
 from jaxbandit.measure import ControlVariates
-from jaxbandit.projection import hybrid_argmin, hybrid_argmin_warm
-from jaxbandit.result import Estimate, Result
-from jaxbandit.rollout import Rollout, rollout
-from jaxbandit.simulate import simulate, use_all_cores
-from jaxbandit.sweep import Entry, Spec, open_sweep, sweep
-from jaxbandit.traces import load_trace
-from jaxbandit.tune import Tuned, tune
-
-__version__ = "0.1.0"
+from jaxbandit.projection import hybrid_argmin
+from jaxbandit.result import Result
+from jaxbandit.simulation import simulate
+from jaxbandit.statistics import Estimate
+from jaxbandit.sweeps import Entry, Spec, open_sweep, sweep
+from jaxbandit.version import __version__ as __version__
 
 __all__ = [
     "BOLD",
     "KLUCB",
     "QPMD",
     "REGISTRY",
+    "Agent",
     "ArmDependentFTRL",
     "AsymmetricBestOfBothWorlds",
     "BankerTsallisINF",
@@ -57,6 +60,7 @@ __all__ = [
     "Exp3PlusPlus",
     "FixedDelayExp3",
     "Gradient",
+    "Log",
     "PhasedElimination",
     "Result",
     "RobustBestOfBothWorlds",
@@ -64,14 +68,17 @@ __all__ = [
     "Skipper",
     "Spec",
     "SuccessiveElimination",
+    "Ticket",
+    "TicketError",
     "TsallisINF",
     "Tuned",
     "Uniform",
     "ZimmertSeldin",
     "delays",
+    "extend",
     "hybrid_argmin",
-    "hybrid_argmin_warm",
     "learners",
+    "load_log",
     "load_trace",
     "losses",
     "measure",

@@ -29,8 +29,13 @@ def _sums_jvp(primals, tangents):
     return sums(*primals), tuple(jnp.sum(t, 0) for t in tangents)  # a plain sum has a transpose, for reverse mode
 
 
-def least(array: jax.Array) -> jax.Array:
-    """``min(array, axis=0)``, a constant to differentiation."""
+def inner(probabilities: jax.Array, values: jax.Array) -> jax.Array:
+    """<x, v> ``[...]`` for probabilities ``[K, ...]`` and ``values [K]``, the same in all runs, or ``[K, ...]``."""
+    return sums(probabilities * values.reshape(*values.shape, *[1] * (probabilities.ndim - values.ndim)))[0]
+
+
+def constant_min(array: jax.Array) -> jax.Array:
+    """``min(array, axis=0)``; its derivative is taken to be 0, which is right where only differences to it matter."""
     return _reduce((lax.stop_gradient(array),), lambda x, y: -jnp.maximum(-x, -y), np.inf)[0]
 
 
@@ -50,9 +55,16 @@ def _reduce(arrays, operation, start) -> tuple[jax.Array, ...]:
     return total if whole == count else combine(total, reduce([a[whole:] for a in arrays], 0))
 
 
-def is_arm(arm: jax.Array, num_arms: int) -> jax.Array:
-    """One-hot mask ``[K, ...]`` of ``arm [...]``; an arm outside 0 … K-1 gives no hit."""
-    return jnp.arange(num_arms, dtype=jnp.int32).reshape(num_arms, *[1] * jnp.ndim(arm)) == arm
+def one_hot(index: jax.Array, count: int) -> jax.Array:
+    """True in row ``index [...]`` of ``count`` rows, a mask ``[count, ...]``; an index outside 0 … count - 1 gives no hit.
+
+    >>> from jaxbandit.extend import one_hot
+    >>> one_hot(jnp.array([2, 0]), 3).astype(int)
+    Array([[0, 1],
+           [0, 0],
+           [1, 0]], dtype=int32)
+    """
+    return jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * jnp.ndim(index)) == index
 
 
 def pick(values: jax.Array, arm: jax.Array) -> jax.Array:
@@ -60,7 +72,7 @@ def pick(values: jax.Array, arm: jax.Array) -> jax.Array:
     num_arms = values.shape[0]
     values = values.reshape(num_arms, *[1] * (jnp.ndim(arm) + 1 - values.ndim), *values.shape[1:])
     if num_arms <= GROUP:  # a short sum of masked rows beats a gather, and differentiates cheaply
-        return sums(jnp.where(is_arm(arm, num_arms), values, jnp.zeros((), values.dtype)))[0]
+        return sums(jnp.where(one_hot(arm, num_arms), values, jnp.zeros((), values.dtype)))[0]
     values = jnp.broadcast_to(values, (num_arms, *jnp.shape(arm)))
     return jnp.take_along_axis(values, arm[None], 0, mode="promise_in_bounds")[0]
 
@@ -85,7 +97,7 @@ def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
     target = uniform * below[-1]
     group = _first_above(below, weights, target)
     start = pick(below, group) - pick(weights, group)
-    inside = sums(jnp.where(is_arm(group, groups)[:, None], grouped, 0))[0]
+    inside = sums(jnp.where(one_hot(group, groups)[:, None], grouped, 0))[0]
     return group * size + _first_above(jnp.cumsum(inside, 0), inside, target - start)
 
 

@@ -26,9 +26,19 @@ class Count:
         return np.asarray(self.high).astype(np.int64) * 2**32 + np.asarray(self.low).astype(np.int64)
 
 
+def compensated_add(value: jax.Array, error: jax.Array, term: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """``value + term``, and what rounding took from it, starting from the ``error`` so far (Kahan).
+
+    The error is put back into the next term, so ``value`` itself stays right; for sums of which it is read every round.
+    """
+    term = term + error
+    total = value + term
+    return total, term - (total - value)
+
+
 @pytree_dataclass
 class Sum:
-    """A float sum with its rounding error carried along, so that float32 adds up 10⁷ small terms honestly."""
+    """A float sum with its rounding error beside it (Neumaier), so that float32 adds up 10⁷ small terms: value + error."""
 
     value: jax.Array
     error: jax.Array

@@ -6,12 +6,13 @@ round. What it reads comes back as ``result.measured[name]``, ``[C, ..., runs]``
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.arms import is_arm, pick
+from jaxbandit.arms import inner, one_hot, pick
+from jaxbandit.counting import Sum
 from jaxbandit.learners.base import Round
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, show
 
@@ -26,10 +27,19 @@ class Moment(NamedTuple):
     means: jax.Array  # [K] the expected losses of this round
     outstanding: jax.Array  # [] or [...] int32, σ_t
     arrivals: jax.Array  # [] or [...] int32, how many observations came at the end of the round
-    learner: Any  # the learner's state in this round: after ``act``, before what arrived at its end
-    informed: Any  # the learner's state after what arrived
+    learner_state: Any  # of this round: after ``act``, before what arrived at its end
+    informed_state: Any  # after what arrived
     delay: jax.Array  # [] or [...] int32, how long the feedback of this play takes
     round: Round  # what the learner was told at the start of the round
+
+
+@runtime_checkable
+class Measurement(Protocol):
+    """The protocol: any object with these three methods (and a pytree, if it has numbers)."""
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any: ...
+    def update(self, state: Any, moment: Moment) -> Any: ...
+    def read(self, state: Any) -> dict[str, jax.Array]: ...
 
 
 @pytree_dataclass
@@ -54,7 +64,7 @@ class ControlVariates:
     def update(self, state, moment):
         # Constants to differentiation: the loop of a gradient shall not carry their tangents.
         x, loss, means = jax.lax.stop_gradient((moment.probabilities, moment.loss, moment.means))
-        played = is_arm(moment.arm, state.shape[0])
+        played = one_hot(moment.arm, state.shape[0])
         weight = jnp.where(played, loss / pick(x, moment.arm), 0)
         return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * moment.arm.ndim), 0)
 
@@ -62,12 +72,92 @@ class ControlVariates:
         return {"control_variates": state}
 
 
+@pytree_dataclass
+class Pulls:
+    """How often each arm was played so far: reads ``pulls [C, K, runs]``.
+
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=100, runs=4, seed=0,
+    ...                      measure=[jb.measure.Pulls()])
+    >>> result.measured["pulls"][-1].sum(0)  # of each run
+    array([100, 100, 100, 100])
+    """
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((num_arms, *runs_shape), jnp.int32)
+
+    def update(self, state, moment):
+        return state + one_hot(moment.arm, state.shape[0])
+
+    def read(self, state):
+        return {"pulls": state}
+
+
+@pytree_dataclass
+class DynamicRegret:
+    """Regret against the best arm of every round, not against the best single arm: reads ``dynamic_regret [C, runs]``.
+
+    Σ_{s<=t} (<x_s, m_s> - min_i m_{s,i}). Where the same arm is always the best, this is the regret.
+
+    >>> import jaxbandit as jb
+    >>> turns = jb.losses.Switching([[0.0, 1.0], [1.0, 0.0]], starts=[1, 51])
+    >>> result = jb.simulate(jb.Uniform(), turns, jb.delays.Fixed(0), rounds=100, runs=1, seed=0,
+    ...                      measure=[jb.measure.DynamicRegret()])
+    >>> float(result.measured["dynamic_regret"][-1, 0]), float(result.regret[-1, 0])
+    (50.0, 0.0)
+    """
+
+    def init(self, num_arms, runs_shape):
+        return Sum.zero(runs_shape)
+
+    def update(self, state, moment):
+        above = moment.means - moment.means.min()
+        suffered = inner(moment.probabilities, above)
+        return state.add(suffered)
+
+    def read(self, state):
+        return {"dynamic_regret": state.value + state.error}
+
+
+@pytree_dataclass
+class BestArm:
+    """Whether the arm played most often so far is the best one: reads ``misidentified`` and ``simple_regret``, ``[C, runs]``.
+
+    ``misidentified`` is 1 where the mean losses so far of that arm are above those of the best arm in hindsight, else 0: its mean over
+    runs is the probability of naming a wrong arm after t rounds. ``simple_regret`` is by how much, for each round. Of arms
+    that were played equally often the first one is named.
+
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.1, 0.9]), jb.delays.Fixed(5), rounds=500, runs=64, seed=0,
+    ...                      measure=[jb.measure.BestArm()])
+    >>> float(result.measured["misidentified"][-1].mean())
+    0.0
+    """
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((), jnp.int32), jnp.zeros((num_arms, *runs_shape), jnp.int32), Sum.zero((num_arms,))
+
+    def update(self, state, moment):
+        _, pulls, excess = state
+        pulls = pulls + one_hot(moment.arm, pulls.shape[0])
+        return moment.t, pulls, excess.add(moment.means - moment.means.min())
+
+    def read(self, state):
+        t, pulls, excess = state
+        total = excess.value + excess.error
+        named = jnp.argmax(pulls, 0).astype(jnp.int32)
+        rounds = jnp.maximum(t, 1).astype(total.dtype)
+        above = pick((total - total.min()) / rounds, named)
+        # Sums of moving means that ought to be equal differ in their last digits.
+        wrong = above > 16 * jnp.finfo(total.dtype).eps
+        return {"misidentified": wrong.astype(total.dtype), "simple_regret": jnp.where(wrong, above, 0)}
+
+
 def check_measure(measure: Any) -> None:
     if not isinstance(measure, Sequence) or isinstance(measure, str):
         raise TypeError(f"measure={show(measure)}: give a list of measurements, such as [jb.ControlVariates()]")
     for one in measure:
-        missing = [name for name in ("init", "update", "read") if not callable(getattr(one, name, None))]
-        if missing or isinstance(one, type):
+        if isinstance(one, type) or not isinstance(one, Measurement):
             raise TypeError(
                 f"measure=[{show(one)}]: a measurement, such as jb.ControlVariates(), has the methods init, update and read"
             )

@@ -2,7 +2,7 @@
 
 The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays due at the end of a round are found:
 
-- a law with one ``age`` (Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
+- a law with one age (``fixed_age``; Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
 - any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
   delays are shared, else one for each run: O(1) for each observation.
 
@@ -21,9 +21,10 @@ import numpy as np
 from jax import lax
 
 from jaxbandit.counting import Count
-from jaxbandit.delays import NEVER
+from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners.base import Observation
 from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.rows import read_row, write_own_row, write_row
 
 NONE = np.int32(-(2**30))  # older than any play
 
@@ -36,7 +37,7 @@ class Play:
     loss: jax.Array  # [...]
     probability: jax.Array  # [...]
     memo: Any
-    jump: Any = None  # what an estimate of the gradient needs besides, see jaxbandit.jump; None: nothing
+    jump: Any = None  # what Game.feedback adds, where a gradient is estimated
 
 
 @pytree_dataclass
@@ -52,12 +53,17 @@ class Lists:
     def append(self, play, arrival, due) -> "Lists":
         """Put ``play`` at the end of the list of round ``arrival``, where ``due``."""
         size = self.last.shape[0]
-        newest = _read(self.last, row(arrival, size))
+        newest = read_row(self.last, row(arrival, size))
         empty = newest <= arrival - size
         # What is not due is written where it was. No play is that old: the test makes the write follow the read.
-        last = _put(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
+        last = write_own_row(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
         link = jnp.where(empty, row(arrival, size), size + row(newest, size))
-        return Lists(last, _put(self.links, play, jnp.where(due, link, size + row(play, size))))
+        return Lists(last, write_own_row(self.links, play, jnp.where(due, link, size + row(play, size))))
+
+
+def ring_size(bound: int) -> int:
+    """How many rows a ring has for delays up to ``bound``: a power of two above it."""
+    return 1 << int(bound).bit_length()
 
 
 def row(round: jax.Array, size: int) -> jax.Array:
@@ -89,17 +95,21 @@ class Pending:
     lost: jax.Array  # int32, plays whose feedback never arrives
 
     @classmethod
-    def start(cls, delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
+    def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
         """Nothing waits. ``play`` has the shapes and dtypes of what will, ``lead`` is the shape of the counts."""
 
         def rows(count):
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
 
-        size, extra = 1 << int(delays.bound).bit_length(), getattr(delays, "long_waits", 0) or 0
+        size, extra = ring_size(delays.bound), delays.long_waits or 0
         # Without a list, an arm of -1 marks a play that never arrives, or was never made.
         plays = rows(size)
         plays = dataclasses.replace(plays, arm=plays.arm - 1)
-        lists = None if hasattr(delays, "age") else Lists(jnp.full((size, *lead), NONE), jnp.zeros((2 * size, *lead), jnp.int32))
+        lists = (
+            None
+            if delays.fixed_age() is not None
+            else Lists(jnp.full((size, *lead), NONE), jnp.zeros((2 * size, *lead), jnp.int32))
+        )
         long = jnp.zeros(extra + 1, jnp.int32)
         zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
         side = Side(rows(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
@@ -114,7 +124,7 @@ class Pending:
         )
 
     def replace(self, **changes) -> "Pending":
-        return Pending(**{**{name: getattr(self, name) for name in self.__dataclass_fields__}, **changes})
+        return dataclasses.replace(self, **changes)
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
         """The play of round t waits ``delay`` rounds."""
@@ -134,8 +144,8 @@ class Pending:
             if self.side is not None:
                 changes["side"] = _set_aside(self.side, t, play, delay, long)
         if self.due is not None:
-            changes["due"] = _write(self.due, jnp.where(never, NEVER, t + delay), slot)
-        changes["plays"] = jax.tree.map(lambda ring, row: _write(ring, row, slot), self.plays, play)
+            changes["due"] = write_row(self.due, jnp.where(never, NEVER, t + delay), slot)
+        changes["plays"] = jax.tree.map(lambda ring, row: write_row(ring, row, slot), self.plays, play)
         return self.replace(**changes)
 
     def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
@@ -144,7 +154,7 @@ class Pending:
             raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         size = self.due.shape[0]
         s = jnp.broadcast_to(s, self.due.shape[1:])
-        return (s >= t - size) & (_read(self.due, row(s, size)) >= t)
+        return (s >= t - size) & (read_row(self.due, row(s, size)) >= t)
 
     def deliver(self, t: jax.Array, age, observe: Callable, state: Any, differentiable: bool) -> tuple["Pending", Any]:
         """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
@@ -155,7 +165,7 @@ class Pending:
 
     def _deliver_aged(self, t, age, observe, state):
         size = self.plays.arm.shape[0]
-        play = _read(self.plays, row(t - age, size))
+        play = read_row(self.plays, row(t - age, size))
         arrived = (t > age) & (play.arm >= 0)
         came = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # shared: the same in every run
         state = observe(state, _observation(arrived, t - age, play))
@@ -164,15 +174,15 @@ class Pending:
     def _deliver_listed(self, t, observe, state, differentiable):
         assert self.lists is not None
         size, links = self.plays.arm.shape[0], self.lists.links
-        newest = _read(self.lists.last, row(t, size))
+        newest = read_row(self.lists.last, row(t, size))
         waiting = newest > t - size
-        oldest = _read(links, row(t, size))
+        oldest = read_row(links, row(t, size))
 
         def deliver_one(carry):
             state, play, waiting, came = carry
-            state = observe(state, _observation(waiting, play, _read(self.plays, row(play, size))))
+            state = observe(state, _observation(waiting, play, read_row(self.plays, row(play, size))))
             more = waiting & (play != newest)
-            return state, _read(links, size + row(play, size)), more, came + waiting.astype(jnp.int32)
+            return state, read_row(links, size + row(play, size)), more, came + waiting.astype(jnp.int32)
 
         carry = (state, oldest, waiting, jnp.zeros_like(newest))
         state, _, _, came = _repeat(lambda carry: carry[2].any(), deliver_one, carry, size, differentiable)
@@ -186,7 +196,7 @@ class Pending:
             state, due, came = carry
             row = jnp.argmax(due == t)  # the first: rows are filled in ascending order of origin
             waiting = due[row] == t
-            state = observe(state, _observation(waiting, side.origin[row], _read(side.plays, row)))
+            state = observe(state, _observation(waiting, side.origin[row], read_row(side.plays, row)))
             return state, due.at[row].set(jnp.where(waiting, 0, due[row])), came + waiting.astype(jnp.int32)
 
         carry = (state, side.due, jnp.zeros((), jnp.int32))
@@ -209,36 +219,8 @@ def _repeat(proceed, body, carry, limit: int, differentiable: bool):
 def _set_aside(side: Side, t, play: Play, delay, long) -> Side:
     row = jnp.where(long, side.filled, side.due.shape[0] - 1)
     return Side(
-        jax.tree.map(lambda ring, value: _write(ring, value, row), side.plays, play),
-        _write(side.origin, t, row),
-        _write(side.due, jnp.where(long, t + delay, 0), row),
+        jax.tree.map(lambda ring, value: write_row(ring, value, row), side.plays, play),
+        write_row(side.origin, t, row),
+        write_row(side.due, jnp.where(long, t + delay, 0), row),
         side.filled + long.astype(jnp.int32),
     )
-
-
-def _write(ring: jax.Array, row: jax.Array, slot: jax.Array) -> jax.Array:
-    """Set one row for all runs."""
-    row = jnp.broadcast_to(row, ring.shape[1:]).astype(ring.dtype)
-    return lax.dynamic_update_index_in_dim(ring, row, slot, 0)
-
-
-def _read(rings: Any, slot: jax.Array) -> Any:
-    """Row ``slot`` of every ring; with one slot for each run, each run's own entry."""
-
-    def one(ring):
-        if jnp.ndim(slot) == 0:
-            return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
-        within = int(np.prod(ring.shape[1:]))
-        places = slot * np.uint32(within) + jnp.arange(within, dtype=jnp.uint32).reshape(ring.shape[1:])
-        return ring.reshape(-1).at[places].get(mode="promise_in_bounds")  # one flat index: half the time of two
-
-    return jax.tree.map(one, rings)
-
-
-def _put(ring: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
-    """Set one entry for each run (or the one entry that all runs share)."""
-    if jnp.ndim(slot) == 0:
-        return _write(ring, value, slot)
-    runs = ring.shape[1]
-    places = slot * np.uint32(runs) + jnp.arange(runs, dtype=jnp.uint32)
-    return ring.reshape(-1).at[places].set(value, mode="promise_in_bounds", unique_indices=True).reshape(ring.shape)

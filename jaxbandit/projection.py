@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.arms import is_arm, sums
+from jaxbandit.arms import one_hot, sums
 from jaxbandit.pytrees import pytree_dataclass
 
 COLD_STEPS = 16
@@ -78,7 +78,7 @@ def hybrid_argmin(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> 
             linear = tsallis * jnp.exp(u)
             u = jnp.clip(u + (slack - linear - twice * u) / (linear + twice), 0, highest(slack))
         x = jnp.exp(-2 * u)
-        best = is_arm(jnp.argmin(u, 0), num_arms)
+        best = one_hot(jnp.argmin(u, 0), num_arms)
         # S - 1 without cancellation: where one arm has nearly everything, S itself has lost the digits that fix μ.
         (excess, slope) = sums(jnp.where(best, jnp.expm1(-2 * u), x), 2 * x / (tsallis * jnp.exp(u) + twice))
         # Newton on log S, which is convex and increasing in μ like S itself, but far straighter when b dominates.

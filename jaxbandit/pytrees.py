@@ -5,6 +5,8 @@ Constructors only store, because JAX reruns them with tracers, masks and labels 
 """
 
 import dataclasses
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, TypeVar, dataclass_transform
 
@@ -15,34 +17,93 @@ import numpy as np
 from jax.tree_util import GetAttrKey, register_pytree_with_keys
 from jax.typing import ArrayLike
 
+from jaxbandit.display import fields_table, one_line
+
 T = TypeVar("T")
 Numbers = ArrayLike | Sequence[Any]  # what a field of numbers may be given as
 
 
-def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is part of the program: changing it compiles anew."""
-    return dataclasses.field(default=default, metadata={"static": True})
+MOST = 1e6  # the default limit of a number: its powers and products still fit into float32
+MOST_ROUNDS = 2**30  # no horizon and no delay is longer
 
 
-def whole(*, default: Any = dataclasses.MISSING) -> Any:
-    """A leaf that counts rounds, kept as int32 (any other leaf is a float)."""
-    return dataclasses.field(default=default, metadata={"whole": True})
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Which numbers a field may hold, and in which shape. One place checks it: :func:`jaxbandit.validation.check_fields`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False  # ``low`` itself is not allowed
+    axes: str | None = None  # one letter for each axis, such as "K" for the arms; "" for one number, None for any shape
+    or_number: bool = False  # one number will do in place of the axes
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static, whole, dataclasses.field))
+def static(*, default: Any = dataclasses.MISSING, low: float = -math.inf, high: float = math.inf, fact: str | None = None) -> Any:
+    """A field that is part of the program, a size or a switch: changing it compiles anew.
+
+    Its type (``bool``, ``int``, ``Literal[...]``) says what it may be, and ``low`` and ``high`` limit a whole number.
+    ``fact``: as in :func:`told`.
+    """
+    return dataclasses.field(default=default, metadata={"static": True, "limits": Limits(low, high), "fact": fact})
+
+
+def number(
+    *,
+    default: Any = dataclasses.MISSING,
+    low: float = 0.0,
+    high: float = MOST,
+    open_low: bool = False,
+    axes: str = "",
+    or_number: bool = False,
+    instead: str | None = None,
+) -> Any:
+    """A leaf that is a float, from ``low`` (or above it, ``open_low``) to ``high``, or an array of them with named ``axes``.
+
+    A field without a marker is a leaf too, of any shape and any finite value. None is allowed where it is the default.
+    ``instead`` names an argument that may be given in place of this one, which is then None until it is worked out.
+    """
+    return dataclasses.field(default=default, metadata={"limits": Limits(low, high, open_low, axes, or_number), "or": instead})
+
+
+def whole_number(*, default: Any = dataclasses.MISSING, low: int = 0, high: int = MOST_ROUNDS - 1, axes: str = "") -> Any:
+    """A leaf that counts rounds or plays, kept as int32 (any other leaf is a float)."""
+    return dataclasses.field(default=default, metadata={"whole": True, "limits": Limits(low, high, axes=axes)})
+
+
+def told(
+    fact: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    low: float = 0.0,
+    high: float = MOST_ROUNDS,
+    axes: str = "",
+) -> Any:
+    """A number that a learner must be told about the game, such as the longest delay: a fact, not a choice.
+
+    ``fact`` names it: a sweep's ``"oracle"`` fills the field with the truth of that name, and tuning leaves it alone.
+    """
+    return dataclasses.field(default=default, metadata={"fact": fact, "limits": Limits(low, high, axes=axes)})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, number, whole_number, told, dataclasses.field))
 def pytree_dataclass(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves."""
     # eq=False: leaves are arrays, whose == is not a truth value.
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    if cls.__repr__ is object.__repr__:  # not a class that shows itself in its own way
+        cls.__repr__ = one_line
+        cls._repr_html_ = fields_table  # type: ignore[attr-defined]
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     data = [f.name for f in fields if not f.metadata.get("static")]
     meta = [f.name for f in fields if f.metadata.get("static")]
 
     def flatten(tree):
-        return [getattr(tree, name) for name in data], tuple(getattr(tree, name) for name in meta)
+        values = vars(tree)
+        return [values[name] for name in data], tuple(values[name] for name in meta)
 
     def flatten_with_keys(tree):
-        return [(GetAttrKey(name), getattr(tree, name)) for name in data], tuple(getattr(tree, name) for name in meta)
+        values = vars(tree)
+        return [(GetAttrKey(name), values[name]) for name in data], tuple(values[name] for name in meta)
 
     def unflatten(statics, leaves):
         return cls(**dict(zip(data, leaves, strict=True)), **dict(zip(meta, statics, strict=True)))
@@ -51,6 +112,41 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     # fields are alike, so that, now and then, jit takes the program of one learner for another's.
     register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
+
+
+def field_values(owner: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name; empty for anything else."""
+    if not dataclasses.is_dataclass(owner) or isinstance(owner, type):
+        return {}
+    return {f.name: vars(owner)[f.name] for f in dataclasses.fields(owner)}
+
+
+def facts(owner: Any) -> dict[str, str]:
+    """The fields that are told (:func:`told`), each with the name of its fact."""
+    if not dataclasses.is_dataclass(owner):
+        return {}
+    return {f.name: f.metadata["fact"] for f in dataclasses.fields(owner) if f.metadata.get("fact")}
+
+
+def limits(field: dataclasses.Field) -> Limits:
+    """What a field may hold."""
+    return field.metadata.get("limits", Limits())
+
+
+@functools.cache
+def _fields_of_arrays(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls) if limits(f).axes)
+
+
+def lists_to_arrays(owner: Any) -> None:
+    """In fields that are declared with axes, lists of numbers become arrays; anything else (tracers, labels) is left alone.
+
+    A list would be a pytree of as many leaves as it has numbers.
+    """
+    for field in _fields_of_arrays(type(owner)) if dataclasses.is_dataclass(owner) else ():
+        value = vars(owner)[field]
+        if isinstance(value, list | tuple) and is_concrete(value) and is_numeric(value):
+            object.__setattr__(owner, field, np.asarray(value))
 
 
 def float_dtype() -> np.dtype:
@@ -66,7 +162,7 @@ def canonical(tree: T) -> T:
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         new = {}
         for f in dataclasses.fields(tree):
-            value = getattr(tree, f.name)
+            value = vars(tree)[f.name]
             if f.metadata.get("static"):
                 new[f.name] = value
             elif f.metadata.get("whole"):
@@ -96,6 +192,8 @@ def is_numeric(value: Any) -> bool:
 
 def show(value: Any) -> str:
     """``value`` as a user would have typed it, short enough for one sentence."""
+    if isinstance(value, jax.core.Tracer):
+        return str(value.aval)
     if isinstance(value, np.ndarray | np.generic | jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = np.asarray(value).tolist()
     text = repr(value)
@@ -104,4 +202,4 @@ def show(value: Any) -> str:
 
 def named(owner: Any, field: str) -> str:
     """``Bernoulli(means=[0.3, 2.0])``: an object and the one field an error is about."""
-    return f"{type(owner).__name__}({field}={show(getattr(owner, field))})"
+    return f"{type(owner).__name__}({field}={show(vars(owner)[field])})"

@@ -69,4 +69,15 @@ def uniform(word: jax.Array, grain: jax.Array) -> jax.Array:
     """
     if grain.dtype == jnp.float64:
         return (word.astype(grain.dtype) + 0.5) / grain
-    return ((word >> np.uint32(9)).astype(jnp.int32).astype(grain.dtype) + 0.5) / grain
+    return _middle(word, 23, grain.dtype) / grain
+
+
+def uniform_of_bits(word: jax.Array, dtype: np.dtype) -> jax.Array:
+    """As :func:`uniform`, with a constant in place of the grain, and 30 bits in float64: for numbers that are used once."""
+    bits = 23 if dtype == jnp.float32 else 30
+    return _middle(word, bits, dtype) * 2.0**-bits
+
+
+def _middle(word: jax.Array, bits: int, dtype: np.dtype) -> jax.Array:
+    """The upper ``bits`` of a word as a number, plus a half."""
+    return (word >> np.uint32(32 - bits)).astype(jnp.int32).astype(dtype) + 0.5

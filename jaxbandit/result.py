@@ -1,26 +1,31 @@
-"""What a simulation returns: arrays on the host, with the means to save, go on, label and draw them."""
+"""What a simulation returns: arrays on the host, with the means to cut, join, save, label and draw them."""
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
-import tempfile
-import zipfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxbandit.display import ResultSummary, share, table
+from jaxbandit.extras import need
+from jaxbandit.files import read_arrays, whole_file
+from jaxbandit.game import State
 from jaxbandit.projection import Warm
-from jaxbandit.rollout import State
+from jaxbandit.pytrees import canonical, show
+from jaxbandit.statistics import Estimate, estimate
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)  # format 2 has one residual for all runs
 
 
-def fingerprint(learner, losses, delays, key, measure=()) -> dict[str, str]:
-    """A short mark of each of the things a run is a function of."""
+def fingerprint(learner: Any, losses: Any, delays: Any, key: jax.Array, measure: Sequence[Any] = ()) -> dict[str, str]:
+    """A short mark of each of the things a run is a function of, the same however their numbers are written."""
 
     def mark(tree):
         leaves, structure = jax.tree.flatten(tree)
@@ -30,19 +35,17 @@ def fingerprint(learner, losses, delays, key, measure=()) -> dict[str, str]:
             digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
         return digest.hexdigest()[:16]
 
-    parts = {"learner": learner, "losses": losses, "delays": delays, "key": jax.random.key_data(key), "measure": measure}
+    players = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
+    parts = {**players, "key": jax.random.key_data(key), "measure": canonical(tuple(measure))}
     return {name: mark(part) for name, part in parts.items()}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Estimate:
-    """A mean over runs with its 95 % interval, for each recorded round."""
+def _axes(*names: str) -> dict[str, tuple[str, ...]]:
+    """Marks a field of arrays with these axes: ``round`` can only be the first, ``run`` only the last; ``...`` are any others.
 
-    rounds: np.ndarray  # [C]
-    mean: np.ndarray  # [C]
-    error: np.ndarray  # [C] standard error of the mean
-    low: np.ndarray  # [C]
-    high: np.ndarray  # [C]
+    Cutting, joining and checking a Result read these marks. A field without ``round`` tells of all rounds up to the last.
+    """
+    return {"axes": names}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,44 +57,68 @@ class Result:
     ...                      key=jax.random.key(0))
     >>> float(result.estimate().mean[-1]), result.total_delay
     (25.0, array([294, 294, 294, 294]))
+    >>> result.take_runs(1, 3).run_ids
+    array([1, 2])
     """
 
-    rounds: np.ndarray  # [C] int64, the recorded rounds, the last one is the horizon
-    regret: np.ndarray  # [C, runs] pseudo-regret: x_t in place of the sampled arm, best arm in hindsight
-    outstanding_max: np.ndarray  # [runs] int32, σ_max
-    total_delay: np.ndarray  # [runs] int64, Σ_s min(d_s, T - s), exact
-    lost: np.ndarray  # [runs] int32, plays whose feedback never arrives
-    residual: float  # the worst |Σx - 1| the projection left, before scaling; 0 for learners without one
-    state: list[np.ndarray]  # leaves of the final state, runs last where a leaf has them
+    # [C] int64, the recorded rounds; the last one is the horizon
+    rounds: np.ndarray = field(metadata=_axes("round"))
+    # [C, runs] pseudo-regret: x_t in place of the sampled arm, best arm in hindsight
+    regret: np.ndarray = field(metadata=_axes("round", "run"))
+    # [runs] int32, σ_max
+    outstanding_max: np.ndarray = field(metadata=_axes("run"))
+    # [runs] int64, Σ_s min(d_s, T - s), exact
+    total_delay: np.ndarray = field(metadata=_axes("run"))
+    # [runs] int32, plays whose feedback never arrives
+    lost: np.ndarray = field(metadata=_axes("run"))
+    # [runs] the worst |Σx - 1| the projection left, before scaling; 0 for learners without one
+    residuals: np.ndarray = field(metadata=_axes("run"))
+    # leaves of the final state; only those that ``per_run`` marks have the runs as last axis
+    state: list[np.ndarray] = field(metadata=_axes("...", "run"))
+    per_run: list[bool]
+    # the id of the first run
     first_run: int
+    # marks of learner, losses, delays, key and measure, see fingerprint
     identity: dict[str, str]
-    per_run: list[bool]  # which leaves of the state have the runs as last axis
-    probabilities: np.ndarray | None = None  # [C, K, runs], if asked for
-    measured: dict[str, np.ndarray] = dataclasses.field(
-        default_factory=dict
-    )  # name -> [C, ..., runs], what ``measure`` asked for
+    # [C, K, runs], if asked for
+    probabilities: np.ndarray | None = field(default=None, metadata=_axes("round", "arm", "run"))
+    # name -> [C, ..., runs], what ``measure`` asked for
+    measured: dict[str, np.ndarray] = field(default_factory=dict, metadata=_axes("round", "...", "run"))
+    program: dict[str, Any] = field(default_factory=dict)  # how they were played, see jaxbandit.forms.Form; empty: not kept
+
+    def __repr__(self) -> str:
+        lost = share(int(self.lost.sum(dtype=np.int64)), self.runs * int(self.rounds[-1]))
+        return (
+            f"Result({self.runs:,} run{'s' if self.runs > 1 else ''} × {self.rounds[-1]:,} rounds: "
+            f"regret {self.estimate().last()} at {self.rounds[-1]:,}, lost {lost})"
+        )
+
+    def _repr_html_(self) -> str:
+        return table("Result", self.summary().rows(), self.estimate().sparkline())
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return self.regret.shape[1]
 
     @property
     def run_ids(self) -> np.ndarray:
         """``[runs]`` the id of each run."""
-        return np.arange(self.first_run, self.first_run + self.regret.shape[1])
+        return np.arange(self.first_run, self.first_run + self.runs)
+
+    @property
+    def residual(self) -> float:
+        """The worst |Σx - 1| of all runs that the projection left, before scaling; 0 for learners without one."""
+        return float(self.residuals.max())
 
     @classmethod
-    def assemble(cls, recorded, blocks, *, game, runs, first_run, identity) -> "Result":
-        """Join what the blocks of runs brought back; what belongs to padding is dropped."""
+    def assemble(cls, recorded: np.ndarray, records: Any, state: State, **about: Any) -> "Result":
+        """A Result of the ``records`` and the final ``state`` of some runs, as :class:`jaxbandit.game.Game` makes them.
 
-        records = [jax.tree.map(lambda *parts: np.concatenate(parts), *parts) for parts, _ in blocks]
-        records = jax.tree.map(lambda *parts: np.concatenate(parts, -1)[..., :runs], *records)
-        leaves, structure = zip(*(jax.tree.flatten(state) for _, state in blocks), strict=True)
-        per_run = _has_runs(game, leaves[0])
-        joined = [
-            np.concatenate([block_leaves[i] for block_leaves in leaves], -1)[..., :runs] if has else leaves[0][i]
-            for i, has in enumerate(per_run)
-        ]
-        state: State = jax.tree.unflatten(structure[0], joined)
-        if hasattr(game.learner, "check_state"):
-            game.learner.check_state(state.learner)
-        warm = [leaf for leaf in jax.tree.leaves(state, is_leaf=lambda leaf: isinstance(leaf, Warm)) if isinstance(leaf, Warm)]
+        ``about`` are the fields per_run, first_run, identity and program.
+        """
+        runs = records.regret.shape[-1]
+        warm = [node for node in jax.tree.leaves(state, is_leaf=_is_warm) if _is_warm(node)]
 
         def for_each_run(value):
             return np.broadcast_to(value, (runs,)).copy()
@@ -102,24 +129,62 @@ class Result:
             outstanding_max=for_each_run(state.pending.outstanding_max),
             total_delay=for_each_run(state.pending.total_outstanding.exact()),
             lost=for_each_run(state.pending.lost),
-            residual=max((float(np.max(leaf.residual)) for leaf in warm), default=0.0),
-            state=joined,
-            first_run=first_run,
-            identity=identity,
-            per_run=per_run,
+            residuals=np.vstack([np.zeros(runs), *(node.residual.reshape(-1, runs) for node in warm)]).max(0),
+            state=jax.tree.leaves(state),
             probabilities=records.probabilities,
             measured=records.measured,
+            **about,
         )
+
+    def take_runs(self, start: int, stop: int) -> "Result":
+        """The runs from the ``start``-th up to, without, the ``stop``-th, counted from 0: as if they had been played alone."""
+        if not 0 <= start < stop <= self.runs:
+            raise ValueError(f"take_runs({start}, {stop}): this Result has the runs 0 to {self.runs}")
+
+        def cut(arrays, axes):
+            return np.ascontiguousarray(arrays[0][..., start:stop]) if "run" in axes else arrays[0]
+
+        return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start)
+
+    @classmethod
+    def concat_runs(cls, results: Sequence["Result"]) -> "Result":
+        """Results of neighbouring runs of one game, in order, as one."""
+        _check_alike(results, "concat_runs")
+        for one, after in itertools.pairwise(results):
+            if after.first_run != one.first_run + one.runs or not np.array_equal(after.rounds, one.rounds):
+                raise ValueError(
+                    f"concat_runs: runs {after.first_run} … recorded at {show(after.rounds)} do not go on after "
+                    f"{one.first_run} … {one.first_run + one.runs - 1} recorded at {show(one.rounds)}"
+                )
+
+        def join(arrays, axes):
+            return np.concatenate(arrays, -1) if "run" in axes else arrays[0]
+
+        return results[0] if len(results) == 1 else _each_array(results, join, first_run=results[0].first_run)
+
+    @classmethod
+    def concat_rounds(cls, results: Sequence["Result"]) -> "Result":
+        """Results of the same runs, each resumed from the one before it, as one."""
+        _check_alike(results, "concat_rounds")
+        for one, after in itertools.pairwise(results):
+            if (after.first_run, after.runs) != (one.first_run, one.runs) or after.rounds[0] <= one.rounds[-1]:
+                raise ValueError(
+                    f"concat_rounds: runs {after.first_run} … {after.first_run + after.runs - 1} from round {after.rounds[0]} do not go on "
+                    f"after runs {one.first_run} … {one.first_run + one.runs - 1} up to round {one.rounds[-1]}"
+                )
+
+        def join(arrays, axes):
+            return np.concatenate(arrays) if "round" in axes else arrays[-1]
+
+        return results[0] if len(results) == 1 else _each_array(results, join)
 
     def block_state(self, like: State, start: int, block: int) -> State:
         """The state of the runs ``start … start + block - 1``, in the structure of ``like``; padding repeats a run."""
-        columns = np.minimum(np.arange(start, start + block), self.regret.shape[1] - 1)
+        columns = np.minimum(np.arange(start, start + block), self.runs - 1)
         leaves, structure = jax.tree.flatten(like)
         mine = [leaf[..., columns] if has else leaf for leaf, has in zip(self.state, self.per_run, strict=True)]
         if [(leaf.shape, leaf.dtype) for leaf in mine] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError(
-                "resume: the saved state has other shapes or precision than this simulation (is jax_enable_x64 set differently?)"
-            )
+            raise ValueError("resume: the saved state has other shapes than this version of the learner or the delay law makes")
         return jax.tree.unflatten(structure, mine)
 
     def estimate(self, control_variates: bool = True) -> Estimate:
@@ -130,73 +195,103 @@ class Result:
         few runs fewer F are used (at most one for every ten runs), with fewer than 10 K runs none.
         ``control_variates=False`` gives the plain mean.
         """
-        regret = self.regret.astype(np.float64)
-        features = self.measured.get("control_variates") if control_variates else None
-        rows = [
-            _intercept(regret[c], None if features is None else _increments(features[: c + 1], self.rounds[: c + 1]))
-            for c in range(len(regret))
-        ]
-        mean, error, freedom = (np.array(column) for column in zip(*rows, strict=True))
-        half = np.array([_student(int(f)) for f in freedom]) * error
-        return Estimate(self.rounds, mean, error, mean - half, mean + half)
+        return estimate(self.regret, self.rounds, self.measured.get("control_variates") if control_variates else None)
+
+    def summary(self) -> ResultSummary:
+        """The numbers one looks at first, by name; shown as a small table.
+
+        >>> import jax, jaxbandit as jb
+        >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4,
+        ...                      key=jax.random.key(0))
+        >>> result
+        Result(4 runs × 100 rounds: regret 25 exactly at 100, lost 0)
+        >>> result.summary().mean_delay, result.summary().outstanding_max
+        (2.94, 3)
+        """
+        estimate, last, rounds = self.estimate(), self.regret[-1].astype(np.float64), int(self.rounds[-1])
+        return ResultSummary(
+            runs=self.runs,
+            rounds=rounds,
+            regret=float(estimate.mean[-1]),
+            low=float(estimate.low[-1]),
+            high=float(estimate.high[-1]),
+            median=float(np.median(last)),
+            unlucky=float(np.quantile(last, 0.95)),
+            worst=float(last.max()),
+            lost=int(self.lost.sum(dtype=np.int64)),
+            mean_delay=float(self.total_delay.mean() / rounds),
+            outstanding_max=int(self.outstanding_max.max()),
+        )
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one ``.npz`` file, whole or not at all; :meth:`load` reads it back (no pickle)."""
-        path = Path(path)
-        arrays = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), np.ndarray)
-        }
+        arrays: dict[str, Any] = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         arrays |= {f"state_{i}": leaf for i, leaf in enumerate(self.state)}
         arrays |= {f"measured_{name}": array for name, array in self.measured.items()}
         about = {
             "format": FORMAT,
-            "residual": self.residual,
             "first_run": self.first_run,
             "identity": self.identity,
             "per_run": self.per_run,
+            "program": self.program,
             "versions": {"jax": jax.__version__, "numpy": np.__version__},
         }
         arrays["about"] = np.array(json.dumps(about))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
-            try:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            except BaseException:
-                os.unlink(file.name)
-                raise
-        os.replace(file.name, path)
+        with whole_file(path) as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Result":
-        """Read a file written by :meth:`save`."""
+        """Read a file written by :meth:`save`, of this version or an earlier one."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                arrays = {name: file[name] for name in file.files if name != "about"}
-        except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+            arrays = read_arrays(path)
+            about = json.loads(str(arrays.pop("about")))
+            if about["format"] in READABLE:
+                return cls._from_arrays(arrays, about)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"Result.load({str(path)!r}): this is not a file written by Result.save") from error
-        if about.get("format") != FORMAT:
-            raise ValueError(
-                f"Result.load({str(path)!r}): format {about.get('format')} is not known here; this version reads format {FORMAT}"
-            )
+        raise ValueError(
+            f"Result.load({str(path)!r}): format {show(about['format'])} is not known here; this version reads up to {FORMAT}"
+        )
+
+    @classmethod
+    def _from_arrays(cls, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> "Result":
+        if about["format"] == 2:
+            arrays["residuals"] = np.full(arrays["regret"].shape[1], float(about["residual"]))
         state = [arrays.pop(f"state_{i}") for i in range(len(about["per_run"]))]
         measured = {name: arrays.pop(f"measured_{name}") for name in [n[9:] for n in arrays if n.startswith("measured_")]}
-        kept = {name: about[name] for name in ("residual", "first_run", "identity", "per_run")}
-        return cls(**arrays, **kept, state=state, measured=measured)
+        kept = {name: about[name] for name in ("first_run", "identity", "per_run")}
+        result = cls(**arrays, **kept, state=state, measured=measured, program=about.get("program", {}))
+        result._check()
+        return result
+
+    def _check(self) -> None:
+        """Whether the arrays fit together, where they come from a file."""
+        sizes: dict[str, int] = {}
+
+        def check(arrays, axes):
+            (array,) = arrays
+            named = [name for name in axes if name != "..."]
+            if array.ndim < len(named) or (len(named) == len(axes) > 0 and array.ndim > len(named)):
+                raise ValueError(f"an array of shape {array.shape} for the axes {axes}")
+            for name, place in (("round", 0), ("run", -1)):
+                if name in axes and sizes.setdefault(name, array.shape[place]) != array.shape[place]:
+                    raise ValueError(f"{array.shape[place]} {name}s where others have {sizes[name]}")
+
+        _each_array([self], check)
+        numbers = self.rounds.dtype.kind == "i" and self.regret.dtype.kind == "f" and self.residuals.dtype.kind == "f"
+        if not numbers or 0 in self.regret.shape or self.rounds[0] < 1 or np.any(np.diff(self.rounds) <= 0):
+            raise ValueError("no rounds or runs")
+        whole = isinstance(self.first_run, int) and 0 <= self.first_run <= 2**32 - self.runs
+        if not whole or not all(isinstance(mark, str) for mark in self.identity.values()):
+            raise ValueError("not a first run or no identity")
 
     def to_xarray(self):
         """A labelled ``xarray.Dataset`` with dimensions ``round``, ``run`` (and ``arm``). Needs the extra ``jaxbandit[data]``."""
-        try:
-            import xarray
-        except ImportError as error:
-            raise ImportError("to_xarray needs xarray: pip install 'jaxbandit[data]'") from error
+        xarray = need("xarray", "data", "to_xarray")
         variables: dict[str, Any] = {"regret": (("round", "run"), self.regret)}
         for name in ("outstanding_max", "total_delay", "lost"):
-            variables[name] = ("run", getattr(self, name))
+            variables[name] = ("run", vars(self)[name])
         if self.probabilities is not None:
             variables["probability"] = (("round", "arm", "run"), self.probabilities)
         for name, array in self.measured.items():
@@ -206,6 +301,27 @@ class Result:
         data.regret.attrs["long_name"] = "pseudo-regret"
         return data
 
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with a row for each recorded round and run. Needs the extra ``jaxbandit[data]``.
+
+        Columns ``round``, ``run``, ``regret``; ``probability_1 …`` for each arm where they were kept; what was measured, with a
+        column for each arm (``…_1``, ``…_2``) where it has arms.
+
+        >>> import jax, jaxbandit as jb
+        >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=2,
+        ...                      record=[10, 100], key=jax.random.key(0))
+        >>> result.to_pandas().groupby("round").regret.mean().to_dict()
+        {10: 2.5, 100: 25.0}
+        """
+        rounds, runs = np.meshgrid(self.rounds, self.run_ids, indexing="ij")
+        columns = {"round": rounds.ravel(), "run": runs.ravel(), "regret": self.regret.ravel()}
+        extra = {} if self.probabilities is None else {"probability": self.probabilities}
+        for name, array in (extra | self.measured).items():
+            for place in np.ndindex(array.shape[1:-1]):
+                number = "".join(f"_{index + 1}" for index in place)
+                columns[f"{name}{number}"] = array[(slice(None), *place)].ravel()
+        return need("pandas", "data", "to_pandas").DataFrame(columns)
+
     def plot(self, **options):
         """Regret with its 95 % interval as a ``matplotlib.figure.Figure``; options as in :func:`jaxbandit.plots.regret`."""
         from jaxbandit import plots
@@ -213,72 +329,33 @@ class Result:
         return plots.regret({"regret": self}, **options)
 
 
-BINS = 8  # of log-time, for the control variates of one recorded round
-RUNS_PER_FEATURE = 10
+def _is_warm(node: Any) -> bool:
+    return isinstance(node, Warm)
 
 
-def _increments(features: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    """``[p, runs]``: how much each of ``features [c, K, runs]`` grew within stretches of rounds, evenly spaced in log-time."""
-    count, num_arms, runs = features.shape
-    bins = min(BINS, count, runs // (RUNS_PER_FEATURE * num_arms))
-    if bins == 0:
-        return np.empty((0, runs))
-    wanted = np.geomspace(rounds[0], rounds[-1], bins + 1)[1:]
-    ends = np.unique([*np.searchsorted(rounds, wanted[:-1] * (1 - 1e-9)), count - 1])
-    return np.diff(features[ends], axis=0, prepend=np.float64(0)).reshape(-1, runs)
+def _each_array(
+    results: Sequence[Result], change: Callable[[Sequence[np.ndarray], tuple[str, ...]], Any], **others: Any
+) -> Result:
+    """``change(arrays, axes)`` in place of every array, ``arrays`` being the same one of each result; the rest is of the last."""
+    last, new = results[-1], {}
+    for one in dataclasses.fields(Result):
+        axes, values = one.metadata.get("axes", ()), [vars(result)[one.name] for result in results]
+        if one.name == "state":
+            each = zip(last.per_run, *values, strict=True)
+            new["state"] = [change(leaves, axes if has else ()) for has, *leaves in each]
+        elif axes:
+            new[one.name] = jax.tree.map(lambda *arrays, axes=axes: change(arrays, axes), *values)
+    return dataclasses.replace(last, **new, **others)
 
 
-def _intercept(values: np.ndarray, features: np.ndarray | None) -> tuple[float, float, int]:
-    """The mean of ``values [runs]`` given that ``features [p, runs]`` have mean 0: with its standard error and freedom."""
-    used = 0 if features is None else len(features)
-    mean, error = _intercepts(values[None], features)
-    return float(mean[0]), float(error[0]), max(len(values) - 1 - used, 0)
-
-
-def _intercepts(values: np.ndarray, features: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`_intercept` of every row of ``values [n, runs]``: one fit serves them all."""
-    runs = values.shape[1]
-    mean = values.mean(1)
-    deviations = values - mean[:, None]
-    left = np.einsum("nr,nr->n", deviations, deviations)
-    shift, leverage, used = 0.0, 0.0, 0
-    if features is not None and len(features):
-        # Normal equations of standardised features: they are nearly independent, so squaring their condition costs nothing.
-        centre = features.mean(1)
-        gram = features @ features.T - runs * np.outer(centre, centre)
-        scale = np.sqrt(np.maximum(np.diag(gram), 0))
-        scale = np.where(scale > 0, scale, np.inf)  # a feature that never moves takes no part
-        gram, weights = gram / np.outer(scale, scale) + 1e-12 * np.eye(len(gram)), centre / scale
-        along = (features @ deviations.T) / scale[:, None]  # [p, n]
-        solved = np.linalg.solve(gram, np.column_stack([along, weights]))
-        coefficients, leverage = solved[:, :-1], float(weights @ solved[:, -1])
-        shift, used = coefficients.T @ weights, len(features)
-        left = np.maximum(left - np.einsum("pn,pn->n", coefficients, along), 0)
-    freedom = runs - 1 - used
-    if freedom < 1:
-        return mean, np.full(len(mean), np.nan)
-    return mean - shift, np.sqrt(left / freedom * (1 / runs + leverage))
-
-
-def _student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t (Hill's expansion of it around the normal's; 1e-3 from 3 degrees on)."""
-    if freedom < 1:
-        return float("nan")
-    if freedom == 1:
-        return 12.706
-    if freedom == 2:
-        return 4.303
-    z = 1.959963984540054
-    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return sum(term / freedom**power for power, term in enumerate(terms))
-
-
-def _has_runs(game, leaves: Sequence[np.ndarray]) -> list[bool]:
-    """Which leaves of the state have the runs as last axis: those whose shape is another with one run more."""
-    more = dataclasses.replace(game, runs=jax.ShapeDtypeStruct((game.runs.shape[0] + 1,), np.uint32))
-    others = jax.tree.leaves(jax.eval_shape(_start, more))
-    return [leaf.shape != other.shape for leaf, other in zip(leaves, others, strict=True)]
-
-
-def _start(game) -> State:
-    return game.start()
+def _check_alike(results: Sequence[Result], name: str) -> None:
+    """Whether results are of one game and hold the same things."""
+    if not results:
+        raise ValueError(f"{name}([]): give at least one Result")
+    first = results[0]
+    for other in results[1:]:
+        parts = [part for part in first.identity if other.identity.get(part) != first.identity[part]]
+        if parts:
+            raise ValueError(f"{name}: these Results were made with another {parts[0]}")
+        if first.measured.keys() != other.measured.keys() or (first.probabilities is None) != (other.probabilities is None):
+            raise ValueError(f"{name}: one of these Results has probabilities or measurements that another lacks")

@@ -1,26 +1,42 @@
 """Wrong input, told in one sentence before anything is compiled: the argument, its value, what would be right."""
 
+import dataclasses
+import functools
 import math
 import warnings
-from typing import Any
+from types import FunctionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.delays import ArmDependent, Delays
-from jaxbandit.learners.base import Learner
+from jaxbandit.delays import Delays
+from jaxbandit.delays.base import check_bound
+from jaxbandit.learners.base import Learner, as_learner
+from jaxbandit.learners.wrappers import Wrapper
 from jaxbandit.losses import Losses
-from jaxbandit.pytrees import is_concrete, is_numeric, show
+from jaxbandit.pytrees import MOST_ROUNDS, Limits, facts, field_values, is_concrete, is_numeric, limits, show
 
-MOST_ROUNDS = 2**30
+
+def given_key(key: Any, seed: Any) -> jax.Array:
+    """The key of a game: ``key`` itself, or ``jax.random.key(seed)`` of threefry, whichever of the two was given."""
+    if (key is None) == (seed is None):
+        told = "nothing to draw from" if key is None else f"a key and seed={show(seed)}"
+        raise TypeError(f"{told}: give seed=0 or key=jax.random.key(0), one of the two")
+    if seed is None:
+        check_key(key)
+        return key
+    if is_concrete(seed) and not (is_numeric(seed) and np.ndim(seed) == 0 and _whole(np.asarray(seed)[()], 0, 2**32 - 1)):
+        raise ValueError(f"seed={show(seed)}: the seed is a whole number from 0 to 2**32 - 1")
+    return jax.random.key(jnp.asarray(seed, jnp.uint32), impl="threefry2x32")
 
 
 def check_key(key: Any) -> None:
     if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         raise TypeError(
-            f"key={show(key)}: the key must be a typed JAX key, as jax.random.key(0) makes (not PRNGKey, not a number)"
+            f"key={show(key)}: the key must be a typed JAX key, as jax.random.key(0) makes (not PRNGKey, not a number); or give seed=0 in its place"
         )
     if key.shape != ():
         raise TypeError(f"key of shape {key.shape}: one key is needed; each run gets its own numbers from it")
@@ -31,6 +47,8 @@ def check_key(key: Any) -> None:
 
 
 def _whole(value: Any, least: int, most: float = math.inf) -> bool:
+    if isinstance(value, jax.Array) and value.ndim == 0:
+        value = np.asarray(value)[()]
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 
 
@@ -52,10 +70,11 @@ def check_runs(runs: Any, first_run: Any) -> None:
 
 def check_record(record: Any, after: int, rounds: int) -> np.ndarray:
     """The rounds to record, as an array; they ascend from ``after + 1`` and end at ``rounds``."""
-    if not is_numeric(record) or np.ndim(record) != 1 or np.size(record) == 0:
+    if not is_numeric(record) or np.ndim(record) != 1 or np.size(record) == 0 or np.asarray(record).dtype.kind == "b":
         raise ValueError(f"record={show(record)}: give how many rounds to record, or a list of them")
     array = np.asarray(record)
-    if np.any(array != np.floor(array)) or np.any(np.diff(array) <= 0) or array[0] <= after or array[-1] > rounds:
+    numbers = array.astype(np.float64)  # differences of unsigned numbers would wrap; floats hold every round exactly
+    if np.any(numbers != np.floor(numbers)) or np.any(np.diff(numbers) <= 0) or numbers[0] <= after or numbers[-1] > rounds:
         raise ValueError(
             f"record={show(record)}: recorded rounds are whole numbers, ascending, between {after + 1} and rounds={rounds}"
         )
@@ -63,25 +82,48 @@ def check_record(record: Any, after: int, rounds: int) -> np.ndarray:
     return array if array[-1] == rounds else np.append(array, rounds)
 
 
+def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
+    """At most ``count`` rounds from ``after + 1`` to ``rounds``, evenly spaced on a log scale; the last is ``rounds``."""
+    spaced = np.round(np.geomspace(after + 1, rounds, count)).astype(np.int64)
+    return np.unique(np.append(spaced, rounds))[-count:] if count > 1 else np.array([rounds])
+
+
+def rounds_to_record(record: Any, rounds: int, after: int = 0) -> np.ndarray:
+    """``record``, a number of rounds or the rounds themselves, as ascending rounds from ``after + 1`` to ``rounds``, the last."""
+    if not isinstance(record, int | np.integer) or isinstance(record, bool):
+        return check_record(record, after, rounds)
+    if record < 1:
+        raise ValueError(f"record={show(record)}: record at least 1 round, or give a list of rounds")
+    return log_spaced(rounds, int(record), after)
+
+
+def check_outside_transformations(name: str, *arguments: Any) -> None:
+    """Refuse to begin inside jit, vmap or grad, where there are no numbers to bring to the host."""
+    if not is_concrete((arguments, jnp.zeros(()))):  # inside jit even a constant has no value yet
+        raise TypeError(
+            f"{name} cannot be called inside jit, vmap or grad, or with values traced by them; use jb.rollout there, which is a pure function"
+        )
+
+
 def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
     """Everything that can be wrong with the three players, alone or together."""
     check_losses(losses)
     check_delays(delays, losses.num_arms)
-    check_learner(learner)
+    check_learner(learner, losses.num_arms)
     for law, name in ((losses, "losses"), (delays, "delays")):
-        length = getattr(law, "length", None)
-        if length is not None and is_concrete(rounds) and rounds > length:
+        if law.length is not None and is_concrete(rounds) and rounds > law.length:
             raise ValueError(
-                f"rounds={show(rounds)}: {name}.{type(law).__name__} has only {length} rounds; use rounds={length} or a longer one"
+                f"rounds={show(rounds)}: {name}.{type(law).__name__} has only {law.length} rounds; use rounds={law.length} or a longer one"
             )
-    if getattr(learner, "watches_plays", False) and not getattr(delays, "oblivious", False):
+    if as_learner(learner).watches_plays and not delays.oblivious:
         _check_watched(learner, delays, rounds)
     _warn_about_max_delay(learner, delays)
+    _warn_about_burn_in(learner, losses, rounds)
 
 
-def _check_watched(learner: Any, delays: Any, rounds: Any) -> None:
+def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
     """A learner that asks which old plays are outstanding needs the ring to remember those that were lost."""
-    if getattr(delays, "loses", True) and not (is_concrete(rounds) and delays.bound >= rounds):
+    if delays.may_lose and not (is_concrete(rounds) and delays.bound >= rounds):
         raise ValueError(
             f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} asks which plays are outstanding, and "
             f"feedback that depends on the arm may be lost; give the laws bound={show(rounds)}, the number of rounds"
@@ -89,64 +131,231 @@ def _check_watched(learner: Any, delays: Any, rounds: Any) -> None:
 
 
 def check_losses(losses: Any) -> None:
-    if isinstance(losses, type) or not isinstance(losses, Losses):
-        raise TypeError(
-            f"losses={show(losses)}: losses must be a law such as jb.losses.Bernoulli([0.3, 0.5]), with num_arms, expected and sample"
-        )
-    if hasattr(losses, "check"):
-        losses.check()  # type: ignore[attr-defined]
+    _check_law(losses, Losses, "losses", "jb.losses.Bernoulli([0.3, 0.5])")
+    losses.check()
+    if not _whole(losses.num_arms, 1):
+        raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
+    for inner in _nested(losses, Losses):
+        check_losses(inner)
 
 
 def check_delays(delays: Any, num_arms: int) -> None:
-    if isinstance(delays, type) or not isinstance(delays, Delays):
-        raise TypeError(f"delays={show(delays)}: delays must be a law such as jb.delays.Fixed(10), with bound and draw")
-    if isinstance(delays, ArmDependent):
-        delays.check(num_arms)
-    elif hasattr(delays, "check"):
-        delays.check()  # type: ignore[attr-defined]
-    if getattr(delays, "shared", False) and not getattr(delays, "oblivious", False):
+    _check_law(delays, Delays, "delays", "jb.delays.Fixed(10)")
+    delays.check(num_arms)
+    check_bound(delays)
+    if delays.shared and not delays.oblivious:
         raise ValueError(
             f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)"
         )
+    for inner in _nested(delays, Delays):
+        check_delays(inner, num_arms)
 
 
-def check_learner(learner: Any) -> None:
-    if isinstance(learner, type):
-        raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
-    missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
-    if missing:
+def check_learner(learner: Any, num_arms: int | None = None) -> None:
+    """``num_arms``: where known, what a learner is told of each arm must be of this length."""
+    full = as_learner(learner)
+    if full is learner:
+        _check_names(learner, Learner)
+    if len(leaves := jax.tree.leaves(learner)) == 1 and leaves[0] is learner:
+        raise TypeError(f"learner={show(learner)}: make its class a pytree, with @jb.learners.pytree_dataclass")
+    check_fields(learner, {} if num_arms is None else {"K": num_arms})
+    full.check()
+    for inner in [learner.base] if isinstance(learner, Wrapper) else _nested(learner, Learner):
+        check_learner(inner, num_arms)
+
+
+def _check_law(law: Any, kind: type, argument: str, example: str) -> None:
+    if isinstance(law, type) or not isinstance(law, kind):
         raise TypeError(
-            f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing"
+            f"{argument}={show(law)}: give a law such as {example}; a class of your own inherits from jb.{argument}.{kind.__name__}"
         )
-    assert isinstance(learner, Learner)
-    if hasattr(learner, "base"):
-        check_learner(learner.base)  # type: ignore[attr-defined]
-    for path, leaf in jax.tree_util.tree_flatten_with_path(learner)[0]:
-        if isinstance(leaf, jax.core.Tracer):
+    _check_names(law, kind)
+    check_fields(law, {})
+
+
+def _check_names(owner: Any, kind: type) -> None:
+    """A field may set a trait, but not take the name of a method."""
+    for name in field_values(owner):
+        if isinstance(vars(kind).get(name), FunctionType):
+            cls = type(owner).__name__
+            raise TypeError(f"{cls}({name}=…): {name} is a method of {kind.__name__}, which a field would hide; rename the field")
+
+
+def _nested(owner: Any, kind: type) -> list[Any]:
+    """The laws or learners that another is made of."""
+    inside = [
+        inner for value in field_values(owner).values() for inner in (value if isinstance(value, tuple | list) else [value])
+    ]
+    return [inner for inner in inside if isinstance(inner, kind)]
+
+
+def check_fields(owner: Any, sizes: dict[str, int], runs_shape: tuple[int, ...] = ()) -> None:
+    """Every field of a learner or law against what it is declared to hold.
+
+    Args:
+      owner: its fields are made by :func:`jaxbandit.pytrees.number` and its kin; others may be any finite numbers.
+      sizes: of the axes by their letters; those that are not known are learnt from the first field that has them.
+      runs_shape: what may follow the declared axes: a number of its own for each run.
+    """
+    if not dataclasses.is_dataclass(owner):
+        _check_any(owner, "", owner)
+        return
+    hints, sizes = _hints(type(owner)), dict(sizes)
+    for field in dataclasses.fields(owner):
+        value = vars(owner)[field.name]
+        made_of = {Learner, Losses, Delays} & {hints.get(field.name), *get_args(hints.get(field.name))}
+        if made_of or (value is None and field.default is None):  # laws and learners inside have a check of their own
             continue
-        name = "".join(str(part) for part in path).lstrip(".")
+        if field.metadata.get("static"):
+            _check_static(owner, field.name, hints.get(field.name), limits(field), value)
+        elif limits(field).axes is not None:
+            _check_shape(owner, field.name, limits(field), value, sizes, runs_shape)
+            _check_limits(owner, field.name, limits(field), bool(field.metadata.get("whole")), value)
+        else:
+            _check_any(owner, field.name, value)
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except (NameError, TypeError):  # a class of a user's own, annotated with what is not there at run time
+        return {}
+
+
+def _label(owner: Any, field: str, value: Any) -> str:
+    _, kind, *_ = (*type(owner).__module__.split("."), "")
+    prefix = f"{kind}." if kind in ("losses", "delays") else ""
+    return f"{prefix}{type(owner).__name__}({field}={show(value)})"
+
+
+def _check_any(owner: Any, field: str, value: Any) -> None:
+    """Finite numbers, of any shape."""
+    kinds = Learner | Losses | Delays
+    for path, leaf in jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda node: isinstance(node, kinds))[0]:
+        if isinstance(leaf, jax.core.Tracer | kinds):
+            continue
+        name = (field + jax.tree_util.keystr(path)).lstrip(".")
         if not is_numeric(leaf):
-            raise TypeError(f"{type(learner).__name__}({name}={show(leaf)}): {name} must be a number")
-        if not np.all(np.isfinite(leaf)) or np.any(np.asarray(leaf) < 0):
-            raise ValueError(f"{type(learner).__name__}({name}={show(leaf)}): {name} must be a finite number, 0 or more")
-    if hasattr(learner, "check"):
-        learner.check()  # type: ignore[attr-defined]
+            raise TypeError(f"{_label(owner, name, leaf)}: {name} must be a number")
+        if not np.all(np.isfinite(leaf)):
+            raise ValueError(f"{_label(owner, name, leaf)}: {name} must be finite")
+
+
+def _check_static(owner: Any, field: str, hint: Any, limits: Limits, value: Any) -> None:
+    label = _label(owner, field, value)
+    if get_origin(hint) is Literal and value not in get_args(hint):
+        raise ValueError(f"{label}: the {field} is {' or '.join(map(repr, get_args(hint)))}")
+    if hint is bool and not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{label}: {field} is True or False")
+    if hint is int and not (_whole(value, -(2**63)) and limits.low <= value <= limits.high):
+        raise ValueError(f"{label}: {field} must be {_range(limits, 'a whole number', value)}")
+
+
+EACH = {"K": "arm", "T": "round", "P": "phase", "N": "recorded play"}  # what the letters of axes stand for
+
+
+def _check_shape(owner: Any, field: str, limits: Limits, value: Any, sizes: dict[str, int], runs_shape: tuple[int, ...]) -> None:
+    axes = limits.axes or ""
+    wanted = _shape_in_words(axes)
+    if isinstance(value, jax.core.Tracer):
+        shape = value.shape
+    elif not is_concrete(value):
+        return
+    elif not is_numeric(value) or np.asarray(value).dtype.kind == "b":
+        raise TypeError(f"{_label(owner, field, value)}: {field} must be {wanted}")
+    else:
+        shape = np.shape(value)
+    if runs_shape and len(shape) == len(axes) + len(runs_shape) and shape[len(axes) :] == runs_shape:
+        shape = shape[: len(axes)]
+    if limits.or_number and not shape:
+        return
+    if len(shape) != len(axes) or 0 in shape:
+        raise ValueError(f"{_label(owner, field, value)}: {field} must be {wanted}, not an array of shape {shape}")
+    for letter, size in zip(axes, shape, strict=True):
+        if sizes.setdefault(letter, size) != size:
+            each = EACH.get(letter, letter)
+            raise ValueError(
+                f"{_label(owner, field, value)}: {size} numbers for {sizes[letter]} {each}s; give one for each {each}"
+            )
+
+
+def _shape_in_words(axes: str) -> str:
+    if not axes:
+        return "a number"
+    if len(axes) == 1:
+        return f"a list of {axes} numbers, one for each {EACH.get(axes, axes)}"
+    if len(axes) == 2:
+        return f"a table with a row of {axes[1]} numbers for each {EACH.get(axes[0], axes[0])}"
+    return f"an array with the axes {', '.join(axes)}"
+
+
+def _check_limits(owner: Any, field: str, limits: Limits, whole: bool, value: Any) -> None:
+    if not is_concrete(value):
+        return
+    array = np.asarray(value).astype(np.float64)
+    good = (array > limits.low if limits.open_low else array >= limits.low) & (array <= limits.high)
+    if whole:
+        good &= array == np.floor(array)
+    if good.all():
+        return
+    bad = np.asarray(value)[~good].flat[0] if array.ndim else value
+    label = _label(owner, field, value)
+    if limits.high <= 1 and not limits.open_low:
+        raise ValueError(f"{label}: {field} must lie between {limits.low:g} and {limits.high:g}; {show(bad)} does not")
+    if array.ndim:
+        raise ValueError(
+            f"{label}: {field} must be {_range(limits, 'whole numbers' if whole else 'numbers', bad)}; {show(bad)} is not"
+        )
+    raise ValueError(f"{label}: {field} must be {_range(limits, 'a whole number' if whole else 'a number', bad)}")
+
+
+def _range(limits: Limits, noun: str, value: Any) -> str:
+    """The end of the range that ``value`` is beyond, in words."""
+    if is_numeric(value) and np.all(np.asarray(value) > limits.high):
+        return f"{noun}, {limits.high:.10g} at most"
+    if limits.open_low:
+        return f"{noun} above {limits.low:.10g}"
+    return noun if math.isinf(limits.low) else f"{noun}, {limits.low:.10g} or more"
 
 
 _warned: set[tuple] = set()
 
 
-def _warn_about_max_delay(learner: Any, delays: Any) -> None:
-    told = getattr(learner, "max_delay", None)
-    if told is None or not hasattr(delays, "longest") or not is_concrete((told, delays)):
-        return
+def _warn_about_max_delay(learner: Any, delays: Delays) -> None:
+    for field, fact in facts(learner).items():
+        value = vars(learner)[field]
+        if fact == "max_delay" and is_concrete((value, delays)):
+            _warn_if_longer(type(learner).__name__, field, float(np.max(np.asarray(value))), delays)
+
+
+def _warn_if_longer(name: str, field: str, told: float, delays: Delays) -> None:
     longest = float(np.max(np.asarray(delays.longest())))
-    told = float(np.max(np.asarray(told)))
-    case = (type(learner).__name__, told, longest)
+    case = (name, told, longest)
     if told < longest and case not in _warned:
         _warned.add(case)
         can_come = "feedback can be lost" if math.isinf(longest) else f"delays of {longest:.0f} can come"
         warnings.warn(
-            f"{case[0]}(max_delay={told:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
-            stacklevel=4,
+            f"{name}({field}={told:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
+            stacklevel=6,
+        )
+
+
+def _warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
+    """Where means are constant, so that the gap is known: whether the learner explores for longer than the game lasts."""
+    if not (losses.stationary and is_concrete((learner, losses, rounds))):
+        return
+    with jax.ensure_compile_time_eval():  # also where the game is played inside jit
+        means = np.asarray(losses.expected(jnp.ones((), jnp.int32)), np.float64)
+    gaps = means - means.min()
+    burn_in = as_learner(learner).burn_in(losses.num_arms, float(gaps[gaps > 0].min())) if np.any(gaps > 0) else None
+    if burn_in is None or np.max(np.asarray(burn_in)) <= rounds:
+        return
+    case = (type(learner).__name__, float(np.max(np.asarray(burn_in))), int(rounds))
+    if case not in _warned:
+        _warned.add(case)
+        warnings.warn(
+            f"{show(learner)}: with its constants it plays nearly uniformly for about {case[1]:,.0f} rounds "
+            f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; lower factor, such as factor=1, or play more rounds",
+            stacklevel=5,
         )

@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import gradients, randomness
+import jaxbandit as jb
+from jaxbandit import randomness
 from jaxbandit.arms import pick
+from jaxbandit.game import Game
+from jaxbandit.gradients import estimators as gradients
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
-from jaxbandit.rollout import Game
 
 # --- plain NumPy ---
 
@@ -151,7 +153,7 @@ def true_gradient(rule: Rule, field: str, *game) -> float:
 
 
 @pytree_dataclass
-class TwoValues:
+class TwoValues(jb.losses.Losses):
     """Arm i's loss is ``values[i, 1]`` with probability ``chances[i]``, else ``values[i, 0]``."""
 
     values: jax.Array  # [2, 2]
@@ -200,7 +202,7 @@ class Chance:
 @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # programs that run a few times
 def _play(game, record):
     which = tuple(range(len(jax.tree.leaves(game.learner))))
-    return gradients._played(game, record)[1]["chance"][-1], gradients._forward.__wrapped__(game, record, which)
+    return gradients._played(game, record)[1]["chance"][-1], gradients._forward.__wrapped__(game, record, which=which)
 
 
 def expected_estimate(learner, values, chances, rounds, delays, estimator, monkeypatch):
@@ -210,7 +212,7 @@ def expected_estimate(learner, values, chances, rounds, delays, estimator, monke
     law = TwoValues(jnp.asarray(values), jnp.asarray(chances))
     measure = (Chance(law), *([gradients.Score()] if estimator == "score" else []))
     plain = Game.set_up(learner, law, delays, jax.random.key(0), jnp.arange(4**rounds, dtype=jnp.uint32), measure)
-    feedback = {"jump": "jump", "fluid": "expected"}.get(estimator, "sampled")
+    feedback = gradients.FEEDBACK.get(estimator)
     game = Scripted(**{f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)} | {"feedback": feedback})
     chance, per_run = jax.tree.map(np.asarray, _play(game, jnp.array([rounds], jnp.int32)))
     np.testing.assert_allclose(chance.sum(), 1, rtol=1e-9)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import jaxbandit as jb
 from jaxbandit import randomness
 from jaxbandit.delays import NEVER
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
@@ -43,7 +44,7 @@ def questions(t, word):
 
 
 @pytree_dataclass
-class Probe:
+class Probe(jb.learners.Learner):
     """Plays :func:`weights` and logs everything."""
 
     watches_plays: ClassVar[bool] = False
@@ -87,7 +88,7 @@ class Watcher(Probe):
 
 
 @pytree_dataclass
-class Staircase:
+class Staircase(jb.losses.Losses):
     """Losses that tell which arm was played and which word was drawn."""
 
     num_arms: ClassVar[int] = ARMS

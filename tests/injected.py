@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import randomness
-from jaxbandit.learners.base import Observation, Round, tell_played
+from jaxbandit.learners.base import Observation, Round, as_learner
 from jaxbandit.pytrees import canonical, float_dtype
 
 # Each program is compiled for a few hundred calls of one run: the compiler's optimisations would cost more than they save.
@@ -43,7 +43,7 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
 
         round = Round(t, outstanding, total, words, is_outstanding)
         x, memo, state = learner.act(state, round)
-        return x, memo, tell_played(learner, state, round, arm, x[arm])
+        return x, memo, as_learner(learner).played(state, round, arm, x[arm])
 
     observe = QUICK(learner.observe)
     state, total = learner.init(num_arms, ()), 0

@@ -1,7 +1,4 @@
-"""What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels.
-
-The kernel of Pallas has tests of its own, in test_kernel.py.
-"""
+"""What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels."""
 
 import dataclasses
 import functools
@@ -13,11 +10,12 @@ import jax.numpy as jnp
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import gradients
+from jaxbandit.blocks import advance, start
+from jaxbandit.forms import block_size
+from jaxbandit.game import Game
+from jaxbandit.gradients import estimators as gradients
 from jaxbandit.pytrees import canonical
-from jaxbandit.rollout import Game
-from jaxbandit.simulate import _advance, _start, block_size
-from jaxbandit.sweep import plan
+from jaxbandit.sweeps import batch, plan
 
 D = jb.delays
 BERNOULLI = jb.losses.Bernoulli([0.3, *[0.5] * 9])
@@ -43,18 +41,22 @@ def made(parts, measure=()):
 @pytest.mark.parametrize("name", GAMES)
 def test_the_block_lowers(name):
     game = made(GAMES[name], (jb.ControlVariates(),))
-    state = _start.eval_shape(game)
+    state = start.eval_shape(game)
     record = jnp.array([5, 10], jnp.int32)
-    program = jax.export.export(_advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    program = jax.export.export(advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
     assert program.platforms == PLATFORMS
     assert "stablehlo.while" in program.mlir_module()
 
 
+@pytest.mark.thorough
 def test_gradients_lower():
     """Forward mode with jump tangents, reverse mode, and paired differences."""
     parts = jb.BestOfBothWorlds(3), jb.losses.Bernoulli([0.3, 0.5]), D.Fixed(3)
     game, record = made(parts, (jb.ControlVariates(),)), jnp.array([5, 10], jnp.int32)
-    jumping, several = dataclasses.replace(game, feedback="jump"), jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), game.learner)
+    jumping, several = (
+        dataclasses.replace(game, feedback=gradients.JumpTangent()),
+        jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), game.learner),
+    )
     programs = [
         (functools.partial(gradients._forward, which=(0, 2)), (jumping, record)),
         (functools.partial(gradients._backward, rounds=10, which=(0, 2)), (jumping,)),
@@ -80,10 +82,10 @@ def test_a_unit_of_a_sweep_lowers():
     learner, losses, delays = map(canonical, (cell.learner, cell.losses, cell.delays))
     measure = canonical(plan.measurements(spec.control_variates))
     game = Game.set_up(learner, losses, delays, jax.random.key(spec.seed), jnp.zeros(cell.block, jnp.uint32), measure)
-    state, record = plan.block_state(cell, spec.control_variates), jnp.array([5, 20, 60, 100, 100], jnp.int32)
-    started = jax.export.export(_start, platforms=PLATFORMS)(game)
+    state, record = batch.block_state(cell, spec.control_variates), jnp.array([5, 20, 60, 100, 100], jnp.int32)
+    started = jax.export.export(start, platforms=PLATFORMS)(game)
     assert [leaf.shape for leaf in started.out_avals] == [leaf.shape for leaf in jax.tree.leaves(state)]
-    program = jax.export.export(_advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    program = jax.export.export(advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
     assert "stablehlo.while" in program.mlir_module()
 
 
@@ -91,7 +93,7 @@ def test_a_unit_of_a_sweep_lowers():
 def test_few_kernels_a_round(name, most):
     """Starting kernels is what a round costs on an accelerator; the CPU's count is the proxy to be had without one."""
     game = made(GAMES[name])
-    lowered = _advance.lower(game, _start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
+    lowered = advance.lower(game, start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
     text = lowered.compile().as_text()
     bodies = {
         body: re.search(rf"^%?{re.escape(body)} \(.*?^}}", text, re.DOTALL | re.MULTILINE)

@@ -35,6 +35,7 @@ def test_sums(num_arms, shape):
     np.testing.assert_array_equal(arms.sums(whole)[0], np.asarray(whole).sum(0))
 
 
+@pytest.mark.thorough
 @SIZES
 @SHAPES
 def test_sums_derivatives(num_arms, shape):
@@ -59,11 +60,11 @@ def test_sums_derivatives(num_arms, shape):
 @SHAPES
 def test_least(num_arms, shape):
     array = normal(5, num_arms, *shape)
-    np.testing.assert_array_equal(jax.jit(arms.least)(array), array.min(0))
-    np.testing.assert_array_equal(jax.grad(lambda a: arms.least(a).sum())(jnp.asarray(array)), 0)
+    np.testing.assert_array_equal(jax.jit(arms.constant_min)(array), array.min(0))
+    np.testing.assert_array_equal(jax.grad(lambda a: arms.constant_min(a).sum())(jnp.asarray(array)), 0)
     for place in {0, num_arms // 2, num_arms - 1}:
         array[place] = -100 - place
-        np.testing.assert_array_equal(arms.least(jnp.asarray(array)), array.min(0))
+        np.testing.assert_array_equal(arms.constant_min(jnp.asarray(array)), array.min(0))
 
 
 @SIZES
@@ -77,11 +78,11 @@ def test_pick(num_arms, shape):
         np.testing.assert_array_equal(jax.jit(arms.pick)(values, arm), expected)
         np.testing.assert_array_equal(jax.jit(arms.pick)(normal(8, num_arms), arm), normal(8, num_arms)[arm])
         gradient = jax.grad(lambda v, arm=arm: arms.pick(v, arm).sum())(jnp.asarray(values))
-        np.testing.assert_array_equal(gradient, np.asarray(arms.is_arm(jnp.asarray(arm), num_arms), np.float32))
+        np.testing.assert_array_equal(gradient, np.asarray(arms.one_hot(jnp.asarray(arm), num_arms), np.float32))
 
 
-def test_is_arm_without_an_arm():
-    np.testing.assert_array_equal(arms.is_arm(jnp.array([-1, 0, 2, 3]), 3), np.eye(3)[:, [0, 0, 2, 0]] * [0, 1, 1, 0])
+def test_one_hot_without_an_arm():
+    np.testing.assert_array_equal(arms.one_hot(jnp.array([-1, 0, 2, 3]), 3), np.eye(3)[:, [0, 0, 2, 0]] * [0, 1, 1, 0])
 
 
 def reference_cells(probabilities):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.rollout import Game
+from jaxbandit.game import Game
 
 KEY = jax.random.key(0)
 GOOD = {
@@ -46,8 +46,8 @@ WRONG = [
     ({"delays": D.Bursts(0)}, r"Bursts\(every=0\).*1 or more"),
     ({"delays": D.Outlier(first=-5)}, r"Outlier\(first=-5\)"),
     ({"delays": D.Outlier(first=5, count=-1)}, r"count=-1"),
-    ({"delays": D.Trace([1, -2, 3, *[0] * 9])}, r"-2 is not a delay"),
-    ({"delays": D.Trace([1, 0.5, 3, *[0] * 9])}, r"0.5 is not a delay"),
+    ({"delays": D.Trace([1, -2, 3, *[0] * 9])}, r"-2 is not"),
+    ({"delays": D.Trace([1, 0.5, 3, *[0] * 9])}, r"0.5 is not"),
     ({"delays": D.Trace([[1, 2], [3, 4]])}, r"Trace\(delays="),
     ({"delays": D.Trace([1, 2, 3])}, r"rounds=10: delays.Trace has only 3 rounds"),
     ({"delays": D.ArmDependent([D.Fixed(1)])}, r"1 laws for 2 arms"),
@@ -80,6 +80,34 @@ WRONG = [
     ({"learner": jb.BestOfBothWorlds(4, factor=float("nan"))}, r"factor=nan"),
     ({"learner": jb.BestOfBothWorlds("oracle")}, r"max_delay='oracle'.*must be a number"),
     ({"learner": jb.TsallisINF("ix")}, r"estimator='ix'.*'iw' or 'rv'"),
+    ({"learner": jb.TsallisINF(scale=0.0)}, r"TsallisINF\(scale=0.0\): scale must be a number, 0.001 or more"),
+    ({"learner": jb.BestOfBothWorlds(4, factor=1e38)}, r"factor=1e\+38\): factor must be a number, 1000000 at most"),
+    ({"learner": jb.BestOfBothWorlds([4, 5])}, r"max_delay=\[4, 5\]\): max_delay must be a number, not an array of shape \(2,\)"),
+    ({"learner": jb.BestOfBothWorlds(None)}, r"max_delay=None\): max_delay must be a number"),
+    ({"learner": jb.BestOfBothWorlds(4, factor=True)}, r"factor=True\): factor must be a number"),
+    ({"learner": jb.ZimmertSeldin(skipping="no")}, r"skipping='no'\): skipping is True or False"),
+    ({"learner": jb.AsymmetricBestOfBothWorlds(4, gaps=[0.0, 0.1, 0.2])}, r"3 numbers for 2 arms; give one for each arm"),
+    ({"learner": jb.AsymmetricBestOfBothWorlds(4, gaps=0.1)}, r"gaps must be a list of K numbers, one for each arm"),
+    ({"learner": jb.DelayedExponentialWeights(0, 1, 1)}, r"horizon=0\): horizon must be a number, 1 or more"),
+    ({"learner": jb.QPMD(jb.TsallisINF(scale=-1.0), 4)}, r"TsallisINF\(scale=-1.0\)"),
+    ({"losses": L.ClippedNormal([0.3, 0.5], deviation=1e39)}, r"deviation=1e\+39\): deviation must be a number, 100 at most"),
+    ({"losses": L.Bernoulli(0.3)}, r"means=0.3\): means must be a list of K numbers, one for each arm"),
+    ({"losses": L.Bernoulli([0.3, [0.5]])}, r"means must be a list of K numbers, one for each arm"),
+    ({"losses": L.Table([0.3, 0.5])}, r"losses must be a table with a row of K numbers for each round"),
+    ({"losses": L.Beta([0.3, 0.5], concentration=[1.0, 2.0, 3.0])}, r"3 numbers for 2 arms"),
+    ({"losses": L.Switching([[0.1, 0.2], [0.2, 0.1]], starts=[1, 2**31])}, r"starts must be whole numbers, 1073741824 at most"),
+    ({"losses": L.Switching([[0.1, 0.2], [0.2, 0.1]], starts=[1])}, r"1 numbers for 2 phases; give one for each phase"),
+    ({"losses": L.Switching([[0.1, 0.2]] * 2, starts=np.array([1, 1], np.uint32))}, r"ascending from 1"),
+    ({"losses": L.Corrupted(L.Bernoulli([0.3, 0.5]), 1.0, start=2**32)}, r"start must be a whole number, 1073741824 at most"),
+    ({"losses": L.Corrupted(L.Bernoulli([0.3, 0.5]), float("inf"))}, r"budget=inf"),
+    ({"losses": L.Corrupted(L.Bernoulli([0.3, 1.5]), 1.0)}, r"1.5 does not"),
+    ({"losses": L.Corrupted(3, 1.0)}, r"Corrupted\(base=int"),
+    ({"losses": L.StochasticallyConstrained(0.5, arms=2.0)}, r"arms=2.0\): arms must be a whole number"),
+    ({"delays": D.ArmDependent([])}, r"laws must be a list of delay laws, one for each arm"),
+    ({"delays": D.Bursts([3])}, r"every=\[3\]\): every must be a number, not an array of shape \(1,\)"),
+    ({"delays": D.UniformRandom(0, 3, shared="no")}, r"shared='no'\): shared is True or False"),
+    ({"delays": D.Fixed(True)}, r"delay=True\): delay must be a number"),
+    ({"delays": D.Trace([1, 2**30, *[0] * 9])}, r"1073741824 is not a delay"),
     ({"rounds": 0}, r"rounds=0"),
     ({"rounds": 2.5}, r"rounds=2.5"),
     ({"rounds": 2**31}, r"rounds=2147483648"),
@@ -88,7 +116,13 @@ WRONG = [
     ({"first_run": -1}, r"first_run=-1"),
     ({"first_run": 2**32}, r"run ids must stay below"),
     ({"key": jax.random.PRNGKey(0)}, r"jax.random.key\(0\)"),
-    ({"key": 0}, r"key=0: .*jax.random.key\(0\)"),
+    ({"key": 0}, r"key=0: .*jax.random.key\(0\).*seed=0"),
+    ({"seed": 0}, r"seed=0: give seed=0 or key=jax.random.key\(0\), one of the two"),
+    ({"key": None}, r"nothing to draw from: give seed=0 or key=jax.random.key\(0\)"),
+    ({"key": None, "seed": -1}, r"seed=-1: the seed is a whole number from 0"),
+    ({"key": None, "seed": 0.5}, r"seed=0.5: the seed is a whole number from 0"),
+    ({"key": None, "seed": True}, r"seed=True: the seed is a whole number from 0"),
+    ({"key": None, "seed": "a"}, r"seed='a': the seed is a whole number from 0"),
     ({"key": jax.random.split(KEY, 3)}, r"key of shape \(3,\)"),
     ({"key": jax.random.key(0, impl="rbg")}, r"rbg.*threefry2x32"),
     ({"record": 0}, r"record=0"),
@@ -117,6 +151,26 @@ def test_one_clear_sentence(change, message, nothing_traced):
     text = str(caught.value)
     assert "\n" not in text
     assert len(text) < 300
+
+
+@pytest.mark.thorough
+def test_a_seed_is_the_key_made_of_it():
+    game = (jb.BestOfBothWorlds(2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(2))
+    by_key, by_seed = ({"key": jax.random.key(7)}, {"seed": 7})
+    first, second = (jb.simulate(*game, rounds=9, runs=3, **one) for one in (by_key, by_seed))
+    np.testing.assert_array_equal(first.regret, second.regret)
+    assert first.identity == second.identity
+    seeds = jax.vmap(lambda seed: jb.rollout(*game, rounds=9, seed=seed).regret)(jnp.arange(6, 8))
+    np.testing.assert_array_equal(seeds[1], jb.rollout(*game, rounds=9, **by_key).regret)
+    gradients = [jb.regret_gradient(*game, rounds=9, runs=8, only=["factor"], **one) for one in (by_key, by_seed)]
+    assert gradients[0].value == gradients[1].value
+    tuned = [
+        jb.tune(*game, rounds=9, runs=8, steps=1, fresh_runs=8, only=["factor"], audit=False, **one) for one in (by_key, by_seed)
+    ]
+    assert tuned[0].learner.factor == tuned[1].learner.factor
+    for function in (jb.rollout, jb.regret_gradient, jb.tune):
+        with pytest.raises(TypeError, match="nothing to draw from"):
+            function(*game, rounds=9, **({} if function is jb.rollout else {"runs": 8}))
 
 
 def test_there_are_many():
@@ -154,7 +208,7 @@ def test_a_delay_that_is_traced_needs_its_bound():
         jax.vmap(lambda d: jb.rollout(GOOD["learner"], GOOD["losses"], D.Fixed(d), rounds=5, key=KEY).regret)(jnp.arange(3))
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.*it plays nearly uniformly for about")
 def test_a_short_max_delay_is_legal_and_warned_about_once():
     from jaxbandit import validation
 

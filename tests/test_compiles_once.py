@@ -1,15 +1,13 @@
 """Changing a number never compiles again: one program for each shape."""
 
-import importlib
-
 import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.rollout import Game
+from jaxbandit import blocks
+from jaxbandit.game import Game
 
-simulate_module = importlib.import_module("jaxbandit.simulate")
 KEY = jax.random.key(0)
 VALUES = np.linspace(0.1, 0.9, 20)
 
@@ -25,7 +23,7 @@ def traces(monkeypatch):
         return original(self, *args)
 
     monkeypatch.setattr(Game, "advance", counted)
-    simulate_module._advance.clear_cache()
+    blocks.advance.clear_cache()
     return counter
 
 
@@ -62,14 +60,19 @@ def test_means_seeds_and_rounds(traces):
     "law",
     [
         lambda i: jb.delays.Fixed(i, bound=32),
-        lambda i: jb.delays.UniformRandom(i // 2, i, bound=32),
         lambda i: jb.delays.Geometric(i / 3, bound=32),
-        lambda i: jb.delays.Poisson(i / 3, bound=32),
-        lambda i: jb.delays.Pareto(0.5 + i, bound=32),
-        lambda i: jb.delays.PacketLoss(i / 20, bound=32),
-        lambda i: jb.delays.Bursts(1 + i, bound=32),
-        lambda i: jb.delays.Outlier(first=50 + i, delay=i, bound=32),
-        lambda i: jb.delays.Trace(np.arange(100) % (i + 1), bound=32, long_waits=0),
+        *(
+            pytest.param(law, marks=pytest.mark.thorough)
+            for law in (
+                lambda i: jb.delays.UniformRandom(i // 2, i, bound=32),
+                lambda i: jb.delays.Poisson(i / 3, bound=32),
+                lambda i: jb.delays.Pareto(0.5 + i, bound=32),
+                lambda i: jb.delays.PacketLoss(i / 20, bound=32),
+                lambda i: jb.delays.Bursts(1 + i, bound=32),
+                lambda i: jb.delays.Outlier(first=50 + i, delay=i, bound=32),
+                lambda i: jb.delays.Trace(np.arange(100) % (i + 1), bound=32, long_waits=0),
+            )
+        ),
     ],
 )
 def test_delay_parameters_under_one_bound(traces, law):
@@ -84,6 +87,7 @@ def test_neighbouring_delays_share_their_default_bound(traces):
     assert len(traces) == 1
 
 
+@pytest.mark.thorough
 def test_a_new_shape_is_a_new_program(traces):
     play()
     play(losses=jb.losses.Bernoulli([0.2, 0.5, 0.8]))

@@ -1,16 +1,14 @@
 """Control variates: intervals of regrets and gradients get narrower and stay calibrated, also with few runs."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import gradients
-from jaxbandit.pytrees import canonical
-from jaxbandit.result import _increments, _intercept, _intercepts, _student
-from jaxbandit.rollout import Game
+from jaxbandit.game import Game
+from jaxbandit.gradients import estimators as gradients
+from jaxbandit.progress import Progress
+from jaxbandit.statistics import increments, intercept, intercepts, student_quantile
 
 LEARNER, DELAYS, ROUNDS = jb.BestOfBothWorlds(5, 1.0, 1.0), jb.delays.Fixed(5), 200
 LAW = jb.losses.Bernoulli([0.3, 0.5, 0.6])
@@ -23,12 +21,12 @@ def test_intercept_is_that_of_ordinary_least_squares():
     design = np.column_stack([np.ones(50), features.T])
     coefficients, residue, *_ = np.linalg.lstsq(design, values, rcond=None)
     error = np.sqrt(residue[0] / 45 * np.linalg.inv(design.T @ design)[0, 0])
-    assert _intercept(values, features) == (pytest.approx(coefficients[0]), pytest.approx(error), 45)
+    assert intercept(values, features) == (pytest.approx(coefficients[0]), pytest.approx(error), 45)
 
 
 def test_features_that_do_not_move_are_left_alone():
     values = np.random.default_rng(0).normal(size=30)
-    mean, error, _ = _intercept(values, np.zeros((2, 30)))
+    mean, error, _ = intercept(values, np.zeros((2, 30)))
     assert mean == pytest.approx(values.mean())
     assert np.isfinite(error)
 
@@ -41,15 +39,16 @@ def test_features_have_mean_zero():
 
 def coverage(values, features, rounds, size):
     """How many of the 95 % intervals of groups of ``size`` runs hold the truth, told by all runs."""
-    truth = _intercept(values, None if features is None else _increments(features, rounds))[0]
+    truth = intercept(values, None if features is None else increments(features, rounds))[0]
     hits = []
     for start in range(0, len(values) - size + 1, size):
         own = slice(start, start + size)
-        mean, error, freedom = _intercept(values[own], None if features is None else _increments(features[..., own], rounds))
-        hits.append(abs(mean - truth) < _student(freedom) * error)
+        mean, error, freedom = intercept(values[own], None if features is None else increments(features[..., own], rounds))
+        hits.append(abs(mean - truth) < student_quantile(freedom) * error)
     return np.mean(hits), len(hits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [40, 160])
 def test_intervals_of_the_regret_cover(size):
     result = jb.simulate(
@@ -62,13 +61,14 @@ def test_intervals_of_the_regret_cover(size):
         assert 0.91 < hit < 0.99
 
 
+@pytest.mark.thorough
 def test_intervals_of_the_gradient_cover():
-    game = Game.set_up(canonical(LEARNER), LAW, DELAYS, jax.random.key(3), np.zeros(256, np.uint32), (jb.ControlVariates(),))
-    game = gradients.dataclasses.replace(game, feedback="jump")
+    ids, measure = np.arange(200 * 120, dtype=np.uint32), (jb.ControlVariates(),)
+    game = Game.set_up(LEARNER, LAW, DELAYS, jax.random.key(3), ids, measure, gradients.JumpTangent())
     which = gradients._chosen(game.learner, ["factor"])
     record = gradients.log_spaced(ROUNDS, gradients.RECORDED).astype(np.int32)
-    forward = functools.partial(gradients._forward, which=which)
-    out = gradients._over_blocks(forward, game, (record,), 200 * 120, 0)
+    work = gradients.Work(game, 256, ROUNDS, Progress(False, 0, ""))
+    out = gradients.over_blocks(gradients._forward, work, record, which=which)
     values = out.gradient[0].astype(float)
     for features in (None, out.features):
         hit, _ = coverage(values, features, record, 120)
@@ -78,9 +78,9 @@ def test_intervals_of_the_gradient_cover():
 def test_rows_share_one_fit():
     rng = np.random.default_rng(1)
     values, features = rng.normal(size=(3, 60)), rng.normal(size=(5, 60))
-    means, errors = _intercepts(values, features)
+    means, errors = intercepts(values, features)
     for row, mean, error in zip(values, means, errors, strict=True):
-        assert _intercept(row, features)[:2] == (pytest.approx(mean), pytest.approx(error))
+        assert intercept(row, features)[:2] == (pytest.approx(mean), pytest.approx(error))
 
 
 @pytest.mark.slow

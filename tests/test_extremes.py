@@ -20,6 +20,7 @@ def play(learner, losses, delays, rounds, runs=8, **options):
     return result
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "learner",
     [
@@ -58,6 +59,7 @@ def test_thousands_outstanding():
     assert set(result.total_delay) == {sum(min(5000, 6000 - s) for s in range(1, 6001))}
 
 
+@pytest.mark.thorough
 def test_ten_thousand_arms():
     means = np.full(10_000, 0.6)
     means[17] = 0.1

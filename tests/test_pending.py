@@ -1,7 +1,6 @@
 """The ring of pending plays against a plain event queue: who is told what, when, and in which order."""
 
 import functools
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -11,26 +10,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
-from jaxbandit import delays
+from jaxbandit import delays, forms, simulation
 from jaxbandit.counting import Count
 from jaxbandit.delays import NEVER
-from jaxbandit.pytrees import canonical, pytree_dataclass, static, whole
+from jaxbandit.pytrees import canonical, pytree_dataclass, static, whole_number
 from jaxbandit.validation import check_game
 from tests.event_queue import LONGEST, Log, Probe, Staircase, Watcher, check_log, plays, summary
 
 RUNS = 5
-driver = importlib.import_module("jaxbandit.simulate")  # the name in the package is the function
 TIGHT, WIDE = 7, LONGEST  # bounds: a ring with no row to spare, and one in which nothing is ever overwritten
 
 
 @pytree_dataclass
-class LossDependent:
+class LossDependent(jb.delays.Delays):
     """Large losses come late, and those of arm 1 above ``cut`` never."""
 
     slope: jax.Array
     cut: jax.Array
     bound: int = static()
-    offset: jax.Array = whole(default=0)
+    offset: jax.Array = whole_number(default=0)
 
     def draw(self, t, arm, loss, noise):
         delay = (loss * self.slope).astype(jnp.int32) + jnp.asarray(self.offset, jnp.int32) * (arm == 2)
@@ -112,7 +110,7 @@ def play(learner, law, key, rounds, runs=RUNS, first_run=0):
 
 def check_rollout(rollout, law, key, rounds, watched):
     made = plays(law, key, RUNS)
-    check_log(jax.tree.map(np.asarray, rollout.state.learner), made, rounds, watched)
+    check_log(jax.tree.map(np.asarray, rollout.state.learner_state), made, rounds, watched)
     most, total, lost = summary(made, rounds)
     np.testing.assert_array_equal(np.broadcast_to(rollout.outstanding_max, RUNS), most)
     np.testing.assert_array_equal(np.broadcast_to(rollout.total_delay.exact(), RUNS), total)
@@ -130,8 +128,7 @@ def test_every_play_is_delivered_once_and_in_time(family):
     @settings(max_examples=20, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(laws, st.integers(0, 2**20), st.sampled_from([1, LONGEST, LONGEST - 3]))
     def check(law, seed, rounds):
-        if hasattr(law, "check"):
-            law.check()
+        law.check(Staircase().num_arms)
         key = jax.random.key(seed)
         rollout = play(learner, canonical(law), key, jnp.int32(rounds))
         check_rollout(rollout, law, key, rounds, learner.watches_plays)
@@ -164,6 +161,7 @@ WATCHED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", WATCHED)
 def test_plays_of_arm_and_loss_dependent_laws_are_watched(family):
     for seed, law in enumerate(WATCHED[family]):
@@ -186,11 +184,13 @@ SIMULATED = {
 
 @pytest.mark.parametrize("name", ["geometric", pytest.param("trace", marks=pytest.mark.slow)])
 def test_blocks_segments_and_resuming_change_nothing(name, monkeypatch):
-    """More runs than a block, stopped at round 30 while plays wait, and cut into stretches of 16 rounds."""
+    """More runs than a block, stopped at round 30 while plays wait, and cut into segments of 16 rounds."""
     law, key = SIMULATED[name], jax.random.key(5)
-    monkeypatch.setattr(driver, "BLOCK", 4)
+    monkeypatch.setattr(forms, "BLOCK", 4)
     whole_game = simulated(Probe(), law, key, LONGEST, 7, first_run=11)
-    monkeypatch.setattr(driver, "SEGMENT", 16)
+    num_arms = Staircase().num_arms
+    monkeypatch.setattr(simulation, "SEGMENT", 16 * num_arms * forms.block_size(num_arms))
+    monkeypatch.setattr(simulation, "TICK", 0)
     part = simulated(Probe(), law, key, 30, 7, first_run=11)
     rest = simulated(Probe(), law, key, LONGEST, 7, first_run=11, resume=part)
     for one, other in zip(whole_game.state, rest.state, strict=True):
@@ -203,6 +203,7 @@ STATIC = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", STATIC)
 def test_a_static_number_of_rounds_delivers_the_same(name):
     """The scan that reverse mode can walk back, with several plays due at once and with a side list."""
@@ -218,10 +219,11 @@ def test_a_single_run_without_axis(law):
     key = jax.random.key(2)
     rollout = play(Watcher(), canonical(law), key, jnp.int32(LONGEST), runs=None, first_run=3)
     assert rollout.regret.shape == (1,)
-    log = jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], rollout.state.learner)
+    log = jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], rollout.state.learner_state)
     check_log(log, plays(law, key, 1, first_run=3), LONGEST, watched=True)
 
 
+@pytest.mark.thorough
 def test_delays_may_be_mapped_over():
     """A vmap over the fixed delays of one ring is the same as one game for each."""
     key, rounds, waits = jax.random.key(4), jnp.int32(LONGEST), np.arange(17, dtype=np.int32)
@@ -244,6 +246,7 @@ def test_random_delays_may_be_mapped_over():
         check_rollout(rollout, delays.UniformRandom(0, high, bound=TIGHT), key, LONGEST, watched=False)
 
 
+@pytest.mark.thorough
 def test_traces_may_be_mapped_over():
     key, rounds = jax.random.key(4), jnp.int32(LONGEST)
     waits = np.random.default_rng(0).integers(0, TIGHT + 1, (2, LONGEST)).astype(np.int32)

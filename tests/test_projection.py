@@ -18,9 +18,9 @@ from mpmath import mp, mpf
 
 import jaxbandit as jb
 from jaxbandit.arms import sums
+from jaxbandit.game import Game
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import canonical, pytree_dataclass
-from jaxbandit.rollout import Game
 
 DIGITS = 50
 LONG = np.longdouble
@@ -210,7 +210,7 @@ class Watched:
     def act(self, state, round):
         inner, *_ = state
         num_arms = inner.loss_estimates.shape[0]
-        tsallis, entropy = self.learner.rates(round, num_arms) if hasattr(self.learner, "rates") else (jnp.sqrt(round.time), 0.0)
+        tsallis, entropy = self.learner.inverse_rates(inner, round, num_arms)
         warm = dataclasses.replace(inner.warm, residual=jnp.zeros_like(inner.warm.residual))
         x, memo, inner = self.learner.act(type(inner)(inner.loss_estimates, warm), round)
         shape = inner.warm.residual.shape
@@ -232,8 +232,8 @@ def trajectory(learner, num_arms, delays, rounds, runs, seed=0, gap=0.2):
         def one_round(state, t):
             after, x = game.step(state, t)
             # What the solver was given is the estimates before this round's arrivals.
-            losses = state.learner[0].loss_estimates
-            return after, (losses - losses.min(0), x, *after.learner[1:])
+            losses = state.learner_state[0].loss_estimates
+            return after, (losses - losses.min(0), x, *after.learner_state[1:])
 
         return jax.lax.scan(one_round, game.start(), jnp.arange(1, rounds + 1, dtype=jnp.int32))[1]
 
@@ -260,10 +260,12 @@ LEARNERS = {
 DELAYS = {"fixed": lambda: jb.delays.Fixed(10), "geometric": lambda: jb.delays.Geometric(10.0, bound=127)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("delays", DELAYS)
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize(
-    ("num_arms", "rounds", "runs"), [(2, 1000, 16), (10, 1000, 16), pytest.param(100, 400, 4, marks=pytest.mark.slow)]
+    ("num_arms", "rounds", "runs"),
+    [pytest.param(2, 1000, 16, marks=pytest.mark.thorough), (10, 1000, 16), pytest.param(100, 400, 4, marks=pytest.mark.slow)],
 )
 def test_warm_solver_along_trajectories(num_arms, rounds, runs, learner, delays):
     make, tolerance = LEARNERS[learner]
@@ -276,7 +278,10 @@ def test_warm_solver_along_trajectories(num_arms, rounds, runs, learner, delays)
     assert np.abs(x.astype(float).sum(1) - 1).max() <= 4 * math.sqrt(num_arms) * np.finfo(np.float32).eps
 
 
-@pytest.mark.parametrize("num_arms", [2, 10, 100])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "num_arms", [pytest.param(2, marks=pytest.mark.thorough), 10, pytest.param(100, marks=pytest.mark.thorough)]
+)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_warm_solver_recovers_from_a_thousand_observations_at_once(num_arms, learner):
     every, rounds = 1000, 2100
@@ -293,6 +298,7 @@ def test_warm_solver_with_a_delay_of_a_thousand():
     assert residual.max() <= 2e-6
 
 
+@pytest.mark.thorough
 def test_warm_start_is_the_solution_for_equal_losses():
     for num_arms in (2, 10, 100):
         warm = Warm.start(num_arms, (3,), jnp.float32)
@@ -380,6 +386,7 @@ EDGES = {
 }
 
 
+@pytest.mark.thorough
 @PRECISION
 @pytest.mark.parametrize("edge", EDGES)
 def test_edges_have_finite_values_and_gradients(edge, dtype):
@@ -448,6 +455,7 @@ def second_difference(primals, one, other):
 POINTS = pytest.mark.parametrize("name", ["even", "no entropy", "tiny arms", "entropy rules"])
 
 
+@pytest.mark.thorough
 @POINTS
 @PER_ARM
 def test_first_derivatives(name, per_arm):
@@ -473,6 +481,7 @@ def test_first_derivatives(name, per_arm):
     np.testing.assert_allclose(tangent, rounded, rtol=1e-4, atol=1e-5 * np.abs(rounded).max())
 
 
+@pytest.mark.thorough
 @POINTS
 @PER_ARM
 def test_second_derivatives(name, per_arm):
@@ -506,7 +515,8 @@ def test_second_derivatives(name, per_arm):
     assert abs(full - expected) <= 1e-8 * scale
 
 
-@pytest.mark.parametrize("shape", [(), (2, 3)], ids=str)
+@pytest.mark.thorough
+@pytest.mark.parametrize("shape", [pytest.param((), marks=pytest.mark.thorough), (2, 3)], ids=str)
 @PER_ARM
 def test_shapes_jit_and_vmap_agree(shape, per_arm):
     """Any shape of runs, with or without jit and vmap, values and derivatives: the same numbers up to rounding."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import simulation
 
 KEY = jax.random.key(7)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])
@@ -30,7 +31,9 @@ def setting(request):
     return request.param, simulate(request.param)
 
 
-@pytest.mark.parametrize("runs", [1, 7, 64, 1000])
+@pytest.mark.parametrize(
+    "runs", [1, pytest.param(7, marks=pytest.mark.thorough), pytest.param(64, marks=pytest.mark.thorough), 1000]
+)
 def test_any_number_of_runs(setting, runs):
     name, whole = setting
     some = simulate(name, runs=runs)
@@ -38,7 +41,9 @@ def test_any_number_of_runs(setting, runs):
     np.testing.assert_array_equal(some.regret[:, :common], whole.regret[:, :common])
 
 
-@pytest.mark.parametrize("first", [1, 100, 255])
+@pytest.mark.parametrize(
+    "first", [pytest.param(1, marks=pytest.mark.thorough), 100, pytest.param(255, marks=pytest.mark.thorough)]
+)
 def test_any_first_run(setting, first):
     name, whole = setting
     np.testing.assert_array_equal(simulate(name, runs=300 - first, first_run=first).regret, whole.regret[:, first:])
@@ -51,7 +56,9 @@ def test_one_device_or_two(setting, monkeypatch):
     np.testing.assert_array_equal(simulate(name).regret, whole.regret)
 
 
-@pytest.mark.parametrize("stop", [1, 49, 50, 121])
+@pytest.mark.parametrize(
+    "stop", [pytest.param(1, marks=pytest.mark.thorough), 49, pytest.param(50, marks=pytest.mark.thorough), 121]
+)
 def test_stop_and_go_on(setting, stop, tmp_path):
     name, whole = setting
     learner, losses, delays = SETTINGS[name]
@@ -69,10 +76,9 @@ def test_stop_and_go_on(setting, stop, tmp_path):
 
 
 def test_segments_do_not_matter(setting, monkeypatch):
-    import importlib
-
     name, whole = setting
-    monkeypatch.setattr(importlib.import_module("jaxbandit.simulate"), "SEGMENT", 32)
+    monkeypatch.setattr(simulation, "SEGMENT", 32 * 256 * 3)
+    monkeypatch.setattr(simulation, "TICK", 0)
     np.testing.assert_array_equal(simulate(name).regret, whole.regret)
 
 
@@ -90,3 +96,17 @@ def test_learners_share_losses_and_delays():
     np.testing.assert_array_equal(one.total_delay, two.total_delay)
     np.testing.assert_array_equal(one.lost, two.lost)
     assert len(set(one.total_delay)) > 32
+
+
+def test_precision_of_the_caller(tmp_path):
+    """``jax.enable_x64`` holds for a simulation and a sweep inside it, whose threads would know nothing of it by themselves."""
+    game = jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(1)
+    spec = jb.Spec(rounds=20, runs=2, learners=[game[0]], losses=[game[1]], delays=[game[2]])
+    with jax.enable_x64(True):
+        result = jb.simulate(*game, rounds=20, runs=2, key=jax.random.key(0))
+        assert jb.sweep(spec, tmp_path / "double").failed == {}
+        found = jb.open_sweep(tmp_path / "double").regret.values
+    single = jb.simulate(*game, rounds=20, runs=2, key=jax.random.key(0))
+    assert (result.regret.dtype, single.regret.dtype) == (np.float64, np.float32)
+    assert np.array_equal(found.ravel(), result.regret.ravel())
+    assert np.any(result.regret != single.regret)

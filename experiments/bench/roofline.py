@@ -25,9 +25,9 @@ from jax import lax
 
 import jaxbandit as jb
 from jaxbandit import randomness
+from jaxbandit.forms import block_size
+from jaxbandit.game import Game
 from jaxbandit.pytrees import canonical
-from jaxbandit.rollout import Game
-from jaxbandit.simulate import block_size
 
 ROUNDS = 3_000
 

@@ -19,14 +19,14 @@ from unittest import mock
 import jax
 
 import jaxbandit as jb
-from jaxbandit.simulate import block_size
-from jaxbandit.sweep import run
-from jaxbandit.sweep.store import Store
+from jaxbandit.forms import block_size
+from jaxbandit.sweeps import run
+from jaxbandit.sweeps.writer import StoreWriter
 
 ROUNDS, ARMS, CELLS = 10, 4, 100
-WORKER = 4.0  # seconds a worker should be busy with one task
-# An H100 by count, not by measurement: 132 processors start 4 instructions at 1.7 GHz, each for 32 runs, and the compiled kernel has
-# 2,100 for a round of 32 runs (experiments/bench/kernel.py). What waiting for memory costs is not in it.
+WORKER = 4.0  # seconds a worker should be busy with one batch
+# An H100 by count, not by measurement: 132 processors start 4 instructions at 1.7 GHz, each for 32 runs, and the compiled round has
+# about 2,100 for 32 runs (read from an earlier version's machine code). What waiting for memory costs is not in it.
 GPU = 132 * 4 * 1.7e9 * 32 / 2_100
 
 
@@ -35,10 +35,10 @@ def overhead(units: int, *, stored: bool) -> tuple[float, float]:
     real, made = run.play, {}
     size = block_size(ARMS)
 
-    def nothing(task):
+    def nothing(batch):
         if not made:
-            (made["block"],) = real(dataclasses.replace(task, blocks=1))
-        return [dataclasses.replace(made["block"], first_run=(task.first_block + i) * size) for i in range(task.blocks)]
+            (made["block"],) = real(dataclasses.replace(batch, blocks=1))
+        return [dataclasses.replace(made["block"], first_run=(batch.first_block + i) * size) for i in range(batch.blocks)]
 
     spec = jb.Spec(
         rounds=ROUNDS,
@@ -52,7 +52,7 @@ def overhead(units: int, *, stored: bool) -> tuple[float, float]:
         stack.enter_context(mock.patch.object(run, "play", nothing))
         jb.sweep(dataclasses.replace(spec, runs=1), folder + "/warm")
         if not stored:
-            stack.enter_context(mock.patch.object(Store, "write", return_value=Path(folder)))
+            stack.enter_context(mock.patch.object(StoreWriter, "write", return_value=Path(folder)))
         start = time.perf_counter()
         jb.sweep(spec, folder + "/out", unit_seconds=1e-9)
         middle = time.perf_counter()
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--scheduled", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--stored", type=int, nargs="+", default=[1_000, 10_000])
     options = parser.parse_args()
-    print(f"{CELLS} settings, tasks of one unit for each of {jax.local_device_count()} devices.\n")
+    print(f"{CELLS} settings, batches of one unit for each of {jax.local_device_count()} devices.\n")
     print(
         "| units | scheduled, ms for each | and written, ms for each | begun again when all is done, ms for each |\n|---|---|---|---|"
     )

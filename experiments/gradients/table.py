@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 
 import jaxbandit as jb
 from jaxbandit.learners.ftrl import log_arms
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.pytrees import pytree_dataclass, told
 
 ROUNDS, ARMS, DELAY, GAP = 2000, 5, 5, 0.2
 SETTINGS = [(0, 0), (-2, -4), (-4, -7)]  # logarithms of the factors on η₀ and γ₀
@@ -44,11 +44,11 @@ ROWS = {
 class Scaled(jb.BestOfBothWorlds):
     """The learner of the paper with η₀ and γ₀ times a factor."""
 
-    max_delay: ArrayLike = float(DELAY)
+    max_delay: ArrayLike = told("max_delay", default=float(DELAY))
     tsallis_start: ArrayLike = 1.0
     entropy_start: ArrayLike = 1.0
 
-    def rates(self, round, num_arms):
+    def inverse_rates(self, state, round, num_arms):
         log_k, delay = log_arms(num_arms), self.max_delay
         eta = (10 * delay + (delay / (num_arms ** (1 / 3) * log_k)) ** 2) * self.tsallis_start
         gamma = (24 * delay) ** 2 * (num_arms ** (2 / 3) * log_k) * self.entropy_start

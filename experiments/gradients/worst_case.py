@@ -7,7 +7,6 @@ improve by evolution: delay is moved from one round to another, which keeps thei
 regret of both beside the paper's bound and a game with gaps of order 1/√T.
 """
 
-import dataclasses
 import math
 import sys
 
@@ -18,8 +17,9 @@ import optax
 from jax import lax
 
 import jaxbandit as jb
+from jaxbandit.game import Game
+from jaxbandit.gradients.jump import JumpTangent
 from jaxbandit.pytrees import canonical
-from jaxbandit.rollout import Game
 
 ARMS, DELAY, RUNS = 2, 10, 256
 
@@ -31,7 +31,7 @@ def climb(logits, learner, delays, key, ids):
 
     def regret(logits):
         law = jb.losses.Table(jax.nn.sigmoid(logits))
-        game = dataclasses.replace(Game.set_up(learner, law, delays, key, ids), feedback="jump")
+        game = Game.set_up(learner, law, delays, key, ids, feedback=JumpTangent())
         stretch = math.isqrt(rounds)
 
         def one_round(state, t):

@@ -17,8 +17,8 @@ jb.use_all_cores()
 
 import jax  # noqa: E402
 
-from jaxbandit.simulate import _advance  # noqa: E402
-from jaxbandit.sweep.plan import Plan, measurements  # noqa: E402
+from jaxbandit.blocks import advance  # noqa: E402
+from jaxbandit.sweeps.plan import Plan, measurements  # noqa: E402
 
 LEARNERS = [
     jb.Entry("bobw", {"max_delay": 16}, grid={"factor": [24.0, 4.0, 1.0], "linear": [10.0, 1.0]}),
@@ -80,7 +80,7 @@ def main() -> None:
     print(
         f"processor time {busy['simulate']:.0f} and {busy['sweep']:.0f} s, ratio {busy['simulate'] / busy['sweep']:.3f} (steadier on a busy machine)"
     )
-    print(f"{len(shapes)} shapes, {_advance._cache_size()} programs on {jax.local_device_count()} devices")
+    print(f"{len(shapes)} shapes, {advance._cache_size()} programs on {jax.local_device_count()} devices")
 
 
 if __name__ == "__main__":

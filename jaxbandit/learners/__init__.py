@@ -3,7 +3,7 @@
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
@@ -38,4 +38,20 @@ REGISTRY = {
     "uniform": Uniform,
 }
 
-__all__ = ["REGISTRY", "Learner", "Observation", "Round", *(cls.__name__ for cls in REGISTRY.values())]
+# The names of papers: what people call a learner. They stand for the registry's names in specs and on the command line.
+PAPERS = {
+    "mzs22": "bobw",  # Masoudian, Zimmert & Seldin 2022
+    "zs20": "zimmert-seldin",  # Zimmert & Seldin 2020
+    "mzs24": "robust-bobw",  # Masoudian, Zimmert & Seldin 2024
+    "zs21": "tsallis-inf",  # Zimmert & Seldin 2021
+}
+
+__all__ = [
+    "PAPERS",
+    "REGISTRY",
+    "ImportanceWeighted",
+    "Learner",
+    "Observation",
+    "Round",
+    *(cls.__name__ for cls in REGISTRY.values()),
+]

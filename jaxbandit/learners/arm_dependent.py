@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import is_arm, sums
+from jaxbandit.arms import one_hot, sums
 from jaxbandit.counting import Sum
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, root
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
+from jaxbandit.learners.base import Learner, multiplier
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, safe_sqrt
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
 
 @pytree_dataclass
@@ -20,7 +21,7 @@ class ArmDependentState:
 
 
 @pytree_dataclass
-class ArmDependentFTRL:
+class ArmDependentFTRL(Learner):
     """FTRL with a hybrid regulariser whose rate counts only missing feedback of the arm that was played.
 
     .. math::
@@ -52,9 +53,9 @@ class ArmDependentFTRL:
     Reference: van der Hoeven & Cesa-Bianchi, *Nonstochastic Bandits and Experts with Arm-Dependent Delays*, AISTATS 2022.
     """
 
-    max_missing: ArrayLike
-    tsallis_scale: ArrayLike = 1.0
-    entropy_scale: ArrayLike = 1.0
+    max_missing: ArrayLike = told("max_missing")
+    tsallis_scale: ArrayLike = multiplier()
+    entropy_scale: ArrayLike = multiplier(low=0.0)
 
     def init(self, num_arms, runs_shape):
         missing = jnp.zeros((num_arms, *runs_shape), float_dtype())
@@ -64,12 +65,12 @@ class ArmDependentFTRL:
         log_k = log_arms(state.missing.shape[0])
         root_time = jnp.sqrt(round.time)
         weight = jnp.maximum(state.weight.value + state.weight.error, 0)
-        entropy = root((self.max_missing * root_time + weight) * (self.entropy_scale**2 / log_k))
+        entropy = safe_sqrt((self.max_missing * root_time + weight) * (self.entropy_scale**2 / log_k))
         probabilities, ftrl = follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
         return probabilities, (), ArmDependentState(ftrl, state.missing, state.weight)
 
     def played(self, state, round, arm, probability):
-        now = is_arm(arm, state.missing.shape[0])
+        now = one_hot(arm, state.missing.shape[0])
         weight = state.weight.add(sums(jnp.where(now, state.missing, 0))[0])
         missing = state.missing + jnp.where(now, _inverse(probability, round.t), 0)
         return ArmDependentState(state.ftrl, missing, weight)

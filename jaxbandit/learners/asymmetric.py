@@ -1,21 +1,18 @@
 """The open question of Masoudian, Zimmert & Seldin (2022): a rate of its own for each arm."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import is_arm, least, sums
-from jaxbandit.learners.base import ImportanceWeighted, Round
+from jaxbandit.arms import constant_min, one_hot, sums
+from jaxbandit.learners.base import ImportanceWeighted, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
-from jaxbandit.losses import _arrays
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
 from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
-from jaxbandit.pytrees import as_float, is_concrete, named, pytree_dataclass, static
+from jaxbandit.pytrees import Numbers, as_float, number, pytree_dataclass, static, told
 
 CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
 MOST_TURNS = 8
@@ -63,81 +60,82 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
     Reference: Masoudian, Zimmert & Seldin, *A Best-of-Both-Worlds Algorithm for Bandits with Delayed Feedback*, 2022.
     """
 
-    max_delay: ArrayLike
-    gaps: ArrayLike | None = None  # [K]
-    floor: ArrayLike = 0.01
+    max_delay: ArrayLike = told("max_delay")
+    gaps: Numbers | None = told("gaps", default=None, high=1.0, axes="K")
+    floor: ArrayLike = number(default=0.01)
     centred: bool = static(default=False)
-    linear: ArrayLike = 10.0
-    factor: ArrayLike = 24.0
-    tsallis_scale: ArrayLike = 1.0
-    entropy_scale: ArrayLike = 1.0
-
-    def __post_init__(self):
-        _arrays(self, "gaps")
-
-    def check(self) -> None:
-        if self.gaps is not None and is_concrete(self.gaps) and np.ndim(self.gaps) != 1:
-            raise ValueError(f"{named(self, 'gaps')}: gaps are a list of K numbers, one for each arm, or None to estimate them")
+    linear: ArrayLike = number(default=10.0)
+    factor: ArrayLike = number(default=24.0)
+    tsallis_scale: ArrayLike = multiplier()
+    entropy_scale: ArrayLike = multiplier(low=0.0)
 
     @property
     def importance_weighted(self) -> bool:
         return self.gaps is not None  # estimated gaps are means of plain losses
 
+    @property
+    def adds_only(self) -> bool:
+        return self.gaps is not None
+
+    @property
+    def adds_at_arm(self) -> bool:
+        return self.adds_only
+
     def stiffness(self, state, round, probabilities):
-        weights = root(jnp.maximum(self._true_gaps(state.ftrl), self.floor))
-        return hybrid_stiffness(probabilities, *self.rates(round, weights))
+        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def init(self, num_arms, runs_shape):
         ftrl = FTRLState.start(num_arms, runs_shape)
         zeros = jnp.zeros_like(ftrl.loss_estimates)
-        weights = zeros + (1 if self.gaps is None else root(jnp.maximum(self._true_gaps(ftrl), self.floor)))
-        if num_arms > 1:
-            # Unequal rates: the first probabilities are far from the solver's usual start, so solve round 1 here.
-            first = Round(jnp.int32(1), jnp.int32(0), jnp.zeros((), zeros.dtype), None, None)  # type: ignore[arg-type]
-            tsallis, entropy = self.rates(first, weights)
-            offset = self._offset(entropy)
-            ftrl = FTRLState(zeros, _solved(offset, tsallis, entropy, ftrl.warm.residual).shifted(_mean(offset)))
-        if self.gaps is not None:
-            return AsymmetricState(ftrl, None, None)
-        return AsymmetricState(ftrl, zeros.astype(jnp.int32), zeros)
+        known = self.gaps is not None
+        state = AsymmetricState(ftrl, None if known else zeros.astype(jnp.int32), None if known else zeros)
+        if num_arms == 1:
+            return state
+        # Unequal rates: the first probabilities are far from the solver's usual start, so solve round 1 here.
+        first = Round(jnp.int32(1), jnp.int32(0), jnp.zeros((), zeros.dtype), None, None)  # type: ignore[arg-type]
+        tsallis, entropy = self.inverse_rates(state, first, num_arms)
+        entropy = zeros + entropy
+        offset = self._offset(entropy)
+        ftrl = FTRLState(zeros, _solved(offset, tsallis, entropy, ftrl.warm.residual).shifted(_mean(offset)))
+        return AsymmetricState(ftrl, state.counts, state.means)
 
-    def _true_gaps(self, ftrl):
-        num_arms, *runs_shape = ftrl.loss_estimates.shape
-        return as_float(self.gaps).reshape(num_arms, *[1] * len(runs_shape))
+    def _gaps(self, state: AsymmetricState) -> jax.Array:
+        """The true gaps, or those of the losses observed so far; ``[K, ...]``."""
+        if self.gaps is not None:
+            num_arms, *runs_shape = state.ftrl.loss_estimates.shape
+            return as_float(self.gaps).reshape(num_arms, *[1] * len(runs_shape))
+        assert state.counts is not None
+        assert state.means is not None
+        seen = state.counts > 0
+        return jnp.where(seen, state.means - constant_min(jnp.where(seen, state.means, 1)), 1)
 
     def _offset(self, entropy):
         return entropy * log_arms(entropy.shape[0]) if self.centred else jnp.zeros_like(entropy)
 
-    def rates(self, round, weights) -> tuple[Any, jax.Array]:
-        """The inverse rates 1/η_t and, for each arm, 1/γ_{t,i}; ``weights`` are √max(Δ_i, floor)."""
+    def inverse_rates(self, state, round, num_arms):
         symmetric = BestOfBothWorlds(self.max_delay, self.linear, self.factor, self.tsallis_scale, self.entropy_scale)
-        tsallis, entropy = symmetric.rates(round, weights.shape[0])
+        weights = safe_sqrt(jnp.maximum(self._gaps(state), self.floor))
+        tsallis, entropy = symmetric.inverse_rates(state, round, num_arms)
         return tsallis, entropy * weights
 
     def act(self, state, round):
-        if self.gaps is not None:
-            gaps = self._true_gaps(state.ftrl)
-        else:
-            seen = state.counts > 0
-            gaps = jnp.where(seen, state.means - least(jnp.where(seen, state.means, 1)), 1)
-        weights = root(jnp.maximum(gaps, self.floor))
-        tsallis, entropy = self.rates(round, weights)
+        tsallis, entropy = self.inverse_rates(state, round, state.ftrl.loss_estimates.shape[0])
         offset = self._offset(entropy)
-        shift = least(state.ftrl.loss_estimates)
+        shift = constant_min(state.ftrl.loss_estimates)
         losses = state.ftrl.loss_estimates - shift
         # The estimates are kept without the offset, and the solver's start without its mean: both move with the rates.
         tilted = FTRLState(losses + offset, state.ftrl.warm.shifted(shift - _mean(offset)))
         # Estimated rates can jump in one round, too far for the warm solver's few steps.
         solver = hybrid_argmin_warm if self.gaps is not None else _patient_argmin_warm
         probabilities, solved = follow_leader(tilted, tsallis, entropy, solver)
-        ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - least(tilted.loss_estimates)))
+        ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - constant_min(tilted.loss_estimates)))
         return probabilities, (), AsymmetricState(ftrl, state.counts, state.means)
 
     def observe(self, state, observation):
         ftrl = state.ftrl.add_weighted(observation)
         if self.gaps is not None:
             return AsymmetricState(ftrl, None, None)
-        played = is_arm(observation.arm, state.counts.shape[0])
+        played = one_hot(observation.arm, state.counts.shape[0])
         counts = state.counts + played.astype(jnp.int32)
         # A running mean, not a sum: float32 stops adding up at 2²⁴.
         change = (observation.loss - state.means) / jnp.maximum(counts, 1).astype(state.means.dtype)

@@ -1,11 +1,13 @@
 """Banker-Tsallis-INF: plays wait in debt, arrived ones leave savings that later plays are built from."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import least
-from jaxbandit.learners.base import ImportanceWeighted
+from jaxbandit.arms import constant_min
+from jaxbandit.learners.base import ImportanceWeighted, multiplier
 from jaxbandit.learners.ftrl import hybrid_stiffness
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
@@ -53,8 +55,9 @@ class BankerTsallisINF(ImportanceWeighted):
     ICML 2023.
     """
 
-    scale: ArrayLike = 1.0
-    delay_scale: ArrayLike = 1.0
+    scale: ArrayLike = multiplier()
+    delay_scale: ArrayLike = multiplier(low=0.0)
+    adds_only: ClassVar[bool] = True
 
     def init(self, num_arms, runs_shape):
         dtype = float_dtype()
@@ -65,7 +68,7 @@ class BankerTsallisINF(ImportanceWeighted):
         cost = self.cost(round)
         positive = state.savings > 0
         fraction = jnp.where(positive, jnp.minimum(cost / jnp.where(positive, state.savings, 1), 1), 0)
-        losses = state.losses - least(state.losses)
+        losses = state.losses - constant_min(state.losses)
         spent = fraction * losses
         if losses.shape[0] == 1:
             probabilities, warm = jnp.ones_like(losses), state.warm
@@ -75,7 +78,10 @@ class BankerTsallisINF(ImportanceWeighted):
             probabilities, warm = hybrid_argmin_warm(spent / cost, one, jnp.zeros_like(cost), state.warm)
         kept = 1 - fraction
         cost = jnp.broadcast_to(cost, state.savings.shape)
-        return probabilities, (cost, spent), BankerState(kept * state.savings, kept * losses, warm)
+        # Neither product is ever negative. The selection keeps the compiler from rounding a product and a later sum as one
+        # operation, which it can where both are in one program: an agent acts and observes in two, and shall get the same bits.
+        savings, losses = (jnp.where(product < 0, 0, product) for product in (kept * state.savings, kept * losses))
+        return probabilities, (cost, spent), BankerState(savings, losses, warm)
 
     def cost(self, round):
         """The scale c_t."""

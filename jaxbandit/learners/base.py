@@ -5,14 +5,21 @@ of runs. :class:`Round` is what a learner may know when it acts, :class:`Observa
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
 
-from jaxbandit.arms import is_arm
+from jaxbandit.arms import one_hot
+from jaxbandit.pytrees import field_values, lists_to_arrays, number, pytree_dataclass, show
 from jaxbandit.randomness import Words
+
+
+def multiplier(*, low: float = 1e-3) -> Any:
+    """A field that multiplies a rate, 1 by default."""
+    return number(default=1.0, low=low, high=1e3)
 
 
 class Round(NamedTuple):
@@ -45,7 +52,7 @@ class Observation(NamedTuple):
     loss: jax.Array  # [...]
     probability: jax.Array  # [...] of the arm at play time
     memo: Any  # what the learner left with the play
-    jump: Any = None  # a jaxbandit.jump.Jump where the gradient of the expected regret is asked for
+    jump: Any = None  # see jaxbandit.gradients.jump, where the gradient of the expected regret is asked for
 
     def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
@@ -64,50 +71,111 @@ class Observation(NamedTuple):
 
     def at_arm(self, value: jax.Array, num_arms: int) -> jax.Array:
         """``value [...]`` in the row of the played arm, 0 elsewhere; ``[K, ...]``."""
-        return jnp.where(is_arm(self.arm, num_arms), value, jnp.zeros((), value.dtype))
+        return jnp.where(one_hot(self.arm, num_arms), value, jnp.zeros((), value.dtype))
 
 
-class ImportanceWeighted:
-    """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
+class Learner:
+    """Base of every learner: all that may be asked of one, with defaults.
 
-    A learner of your own that inherits from this gets fast gradients; the methods sharpen them and may be left as they are.
+    A learner must have :meth:`init`, :meth:`act` and :meth:`observe`, and be a pytree of its hyperparameters
+    (:func:`jaxbandit.pytrees.pytree_dataclass` makes it one). A class with just these need not inherit: :func:`as_learner`
+    supplies the rest. Each trait may be a constant of the class, a static field or a property.
     """
 
-    importance_weighted: ClassVar[Any] = (
-        True  # a property in classes where a switch decides; False where a switch lets feedback in elsewhere too
-    )
-    has_floor: ClassVar[bool] = False  # whether it gives loss_estimate a floor
+    watches_plays: bool = False  # `act` calls `round.is_outstanding`
+    adds_only: bool = False  # `observe` is state + f(observation), leaf by leaf, with an f that looks at no state
+    adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
+    importance_weighted: bool = False  # feedback enters only through `Observation.loss_estimate`: see ImportanceWeighted
+    has_floor: bool = False  # it gives `loss_estimate` a floor
+
+    def __post_init__(self) -> None:
+        lists_to_arrays(self)
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+        """The state before round 1: a pytree of ``[K, ...]`` and ``[...]`` arrays."""
+        raise NotImplementedError(f"{type(self).__name__} has no method init(num_arms, runs_shape)")
+
+    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
+        """``(probabilities [K, ...], memo, state)``; ``memo`` waits with the play and comes back with its feedback."""
+        raise NotImplementedError(f"{type(self).__name__} has no method act(state, round)")
+
+    def observe(self, state: Any, observation: Observation) -> Any:
+        """The state after one observation for each run; called in ascending round of origin."""
+        raise NotImplementedError(f"{type(self).__name__} has no method observe(state, observation)")
+
+    def played(self, state: Any, round: Round, arm: jax.Array, probability: jax.Array) -> Any:
+        """The state once the learner knows which arm was drawn, before any feedback; called between act and observe."""
+        return state
+
+    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array] | None:
+        """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
+
+        ``state`` is the one that ``act`` returned in this round. None: the learner has no such rates.
+        """
+        return None
+
+    def burn_in(self, num_arms: int, gap: float) -> ArrayLike | None:
+        """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
+        return None
 
     def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
         """h_i = 2/|d log x_i/dL_i| ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
         return jnp.full_like(probabilities, jnp.inf)
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
-        """B ``[K, ...]`` of the plays of this round."""
+        """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``."""
         return jnp.zeros_like(probabilities)
 
+    def check(self) -> None:
+        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
-@runtime_checkable
-class Learner(Protocol):
-    """The protocol: any object with these three methods is a learner (and a pytree, if its numbers shall be traced).
+    def check_state(self, state: Any) -> None:
+        """Raise RuntimeError, in one sentence, if the final state of the runs says that something went wrong."""
 
-    A class that calls ``round.is_outstanding`` says ``watches_plays = True``. One that must know which arm was drawn before
-    its feedback comes has a fourth method, ``played(state, round, arm, probability) -> state``.
+
+OPTIONAL = {name for name in vars(Learner) if not name.startswith("_")} - {"init", "act", "observe"}
+
+
+class ImportanceWeighted(Learner):
+    """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
+
+    A learner of your own that inherits from this gets fast gradients; :meth:`Learner.stiffness` and :meth:`Learner.baseline`
+    sharpen them and may be left as they are.
     """
 
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
-        """The state before round 1: a pytree of ``[K, ...]`` and ``[...]`` arrays."""
-        ...
-
-    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
-        """``(probabilities [K, ...], memo, state)``; ``memo`` waits with the play and comes back with its feedback."""
-        ...
-
-    def observe(self, state: Any, observation: Observation) -> Any:
-        """The state after one observation for each run; called in ascending round of origin."""
-        ...
+    importance_weighted: bool = True
 
 
-def tell_played(learner: Any, state: Any, round: Round, arm: jax.Array, probability: jax.Array) -> Any:
-    """The state once the learner knows which arm was drawn, if it wants to know."""
-    return learner.played(state, round, arm, probability) if hasattr(learner, "played") else state
+@pytree_dataclass
+class _Plain(Learner):
+    """A learner that does not inherit from :class:`Learner`, with the defaults for all but its three methods."""
+
+    learner: Any
+
+    def init(self, num_arms, runs_shape):
+        return self.learner.init(num_arms, runs_shape)
+
+    def act(self, state, round):
+        return self.learner.act(state, round)
+
+    def observe(self, state, observation):
+        return self.learner.observe(state, observation)
+
+
+def as_learner(learner: Any) -> Learner:
+    """``learner`` itself, or one with all defaults in front of an object that only has ``init``, ``act`` and ``observe``."""
+    if isinstance(learner, type):
+        raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
+    if isinstance(learner, Learner):
+        return learner
+    # Anything may have come here from the user, so its methods can only be asked for by name.
+    missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
+    if missing:
+        raise TypeError(
+            f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing"
+        )
+    more = sorted(OPTIONAL & {*dir(type(learner))} - {*field_values(learner)})
+    if more:
+        name = type(learner).__name__
+        raise TypeError(f"learner={name}(…): {name}.{more[0]} counts only in a class that inherits from jb.learners.Learner")
+    return _Plain(learner)

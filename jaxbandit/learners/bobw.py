@@ -1,11 +1,13 @@
 """The learner of the paper: Masoudian, Zimmert & Seldin (2022), Algorithm 1."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.base import ImportanceWeighted
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.learners.base import ImportanceWeighted, multiplier
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
+from jaxbandit.pytrees import number, pytree_dataclass, told
 
 
 @pytree_dataclass
@@ -41,30 +43,34 @@ class BestOfBothWorlds(ImportanceWeighted):
     Reference: Masoudian, Zimmert & Seldin, *A Best-of-Both-Worlds Algorithm for Bandits with Delayed Feedback*, 2022.
     """
 
-    max_delay: ArrayLike
-    linear: ArrayLike = 10.0
-    factor: ArrayLike = 24.0
-    tsallis_scale: ArrayLike = 1.0
-    entropy_scale: ArrayLike = 1.0
+    max_delay: ArrayLike = told("max_delay")
+    linear: ArrayLike = number(default=10.0)
+    factor: ArrayLike = number(default=24.0)
+    tsallis_scale: ArrayLike = multiplier()
+    entropy_scale: ArrayLike = multiplier(low=0.0)
+    adds_only: ClassVar[bool] = True
+    adds_at_arm: ClassVar[bool] = True
 
     def init(self, num_arms, runs_shape):
         return FTRLState.start(num_arms, runs_shape)
 
-    def rates(self, round, num_arms):
-        """The inverse rates 1/η_t and 1/γ_t."""
+    def burn_in(self, num_arms, gap):
+        return self.entropy_scale * self.factor * self.max_delay * num_arms ** (1 / 3) * log_arms(num_arms) / gap
+
+    def inverse_rates(self, state, round, num_arms):
         log_k, delay = log_arms(num_arms), self.max_delay
         tsallis_start = self.linear * delay + (delay / (num_arms ** (1 / 3) * log_k)) ** 2
         entropy_start = (self.factor * delay) ** 2 * (num_arms ** (2 / 3) * log_k)
-        tsallis = self.tsallis_scale * jnp.sqrt(round.time + tsallis_start)
+        tsallis = jnp.sqrt(round.time + tsallis_start) * self.tsallis_scale
         # The scale is inside the root: its result is then stored once, not worked out again in every pass over the arms.
-        return tsallis, root((round.total_outstanding + entropy_start) * (self.entropy_scale**2 / log_k))
+        return tsallis, safe_sqrt((round.total_outstanding + entropy_start) * (self.entropy_scale**2 / log_k))
 
     def act(self, state, round):
-        probabilities, state = follow_leader(state, *self.rates(round, state.loss_estimates.shape[0]))
+        probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
         return probabilities, (), state
 
     def stiffness(self, state, round, probabilities):
-        return hybrid_stiffness(probabilities, *self.rates(round, probabilities.shape[0]))
+        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def observe(self, state, observation):
         return state.add_weighted(observation)

@@ -6,17 +6,17 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import is_arm, least
-from jaxbandit.learners.exponential import check_horizon
+from jaxbandit.arms import constant_min, one_hot
+from jaxbandit.learners.base import Learner
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.pytrees import number, pytree_dataclass, told
 
 
 def surviving(active: jax.Array, observed: Observed, horizon: ArrayLike) -> jax.Array:
     """The active arms whose lower confidence bound is not above another's upper one; ``[K, ...]`` bool."""
     mean, radius = observed.mean(), jnp.sqrt(2 * jnp.log(horizon) / observed.number())
     seen = active & (observed.counts > 0)
-    best = least(jnp.where(seen, mean + radius, jnp.inf))
+    best = constant_min(jnp.where(seen, mean + radius, jnp.inf))
     return active & ~(seen & (mean - radius > best))
 
 
@@ -25,11 +25,12 @@ def next_arm(eligible: jax.Array, last: jax.Array) -> jax.Array:
     num_arms = eligible.shape[0]
     order = jnp.arange(num_arms).reshape(num_arms, *[1] * last.ndim)
     turn = jnp.where(order > last, order, order + num_arms).astype(jnp.float32)
-    return least(jnp.where(eligible, turn, 2 * num_arms)).astype(jnp.int32) % num_arms
+    return constant_min(jnp.where(eligible, turn, 2 * num_arms)).astype(jnp.int32) % num_arms
 
 
-def one_hot(arm: jax.Array, observed: Observed) -> jax.Array:
-    return is_arm(arm, observed.losses.shape[0]).astype(observed.losses.dtype)
+def surely(arm: jax.Array, observed: Observed) -> jax.Array:
+    """The probabilities ``[K, ...]`` of playing ``arm [...]`` for sure."""
+    return one_hot(arm, observed.losses.shape[0]).astype(observed.losses.dtype)
 
 
 @pytree_dataclass
@@ -41,7 +42,7 @@ class EliminationState:
 
 
 @pytree_dataclass
-class SuccessiveElimination:
+class SuccessiveElimination(Learner):
     """Successive elimination: sweeps over the active arms; before each sweep the arms that are surely worse are dropped.
 
     Arm i goes when its lower bound on the mean loss is above the smallest upper bound of an active arm, with radius
@@ -60,10 +61,7 @@ class SuccessiveElimination:
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike
-
-    def check(self) -> None:
-        check_horizon(self)
+    horizon: ArrayLike = told("horizon", low=1)
 
     def init(self, num_arms, runs_shape):
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
@@ -74,14 +72,14 @@ class SuccessiveElimination:
         new_sweep = next_arm(state.active, state.last) <= state.last
         active = jnp.where(new_sweep, surviving(state.active, state.observed, self.horizon), state.active)
         arm = next_arm(active, state.last)
-        return one_hot(arm, state.observed), (), EliminationState(state.observed, active, arm, None)
+        return surely(arm, state.observed), (), EliminationState(state.observed, active, arm, None)
 
     def observe(self, state, observation):
         return dataclasses.replace(state, observed=state.observed.add(observation))
 
 
 @pytree_dataclass
-class PhasedElimination:
+class PhasedElimination(Learner):
     """Phased elimination: phase ℓ = 1, 2, … lasts until each active arm has :math:`16 \\log T \\cdot 4^\\ell` observations.
 
     Only active arms that still lack observations are played, in turn; at the end of a phase the arms that are surely worse are
@@ -101,11 +99,8 @@ class PhasedElimination:
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike
-    factor: ArrayLike = 16.0
-
-    def check(self) -> None:
-        check_horizon(self)
+    horizon: ArrayLike = told("horizon", low=1)
+    factor: ArrayLike = number(default=16.0)
 
     def init(self, num_arms, runs_shape):
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
@@ -117,7 +112,7 @@ class PhasedElimination:
         unit = jnp.maximum(self.factor * jnp.log(self.horizon), 1e-9)  # a horizon of 1 has log T = 0
 
         def fewest(active):
-            return least(jnp.where(active, counts, jnp.inf))
+            return constant_min(jnp.where(active, counts, jnp.inf))
 
         ended = fewest(state.active) >= jnp.ldexp(unit, 2 * state.phase)
         active = jnp.where(ended, surviving(state.active, observed, self.horizon), state.active)
@@ -126,7 +121,7 @@ class PhasedElimination:
         phase = jnp.where(ended, jnp.maximum(state.phase, completed) + 1, state.phase)
         lacking = active & (counts < jnp.ldexp(unit, 2 * phase))
         arm = next_arm(lacking, state.last)
-        return one_hot(arm, observed), (), EliminationState(observed, active, arm, phase)
+        return surely(arm, observed), (), EliminationState(observed, active, arm, phase)
 
     def observe(self, state, observation):
         return dataclasses.replace(state, observed=state.observed.add(observation))

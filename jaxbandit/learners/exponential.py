@@ -7,15 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import least, sums
-from jaxbandit.learners.base import ImportanceWeighted, Observation
+from jaxbandit.arms import constant_min, sums
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, multiplier
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import float_dtype, is_concrete, named, pytree_dataclass
+from jaxbandit.pytrees import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
 
 
 class ExponentialWeights(ImportanceWeighted):
     """What they share: the state is the cumulative loss estimates ``[K, ...]``, the smallest near 0; ``rate`` gives η_t."""
+
+    adds_only: bool = True
+    adds_at_arm: bool = True
 
     def init(self, num_arms, runs_shape):
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
@@ -37,7 +40,7 @@ class ExponentialWeights(ImportanceWeighted):
 
 def soft_leader(loss_estimates: jax.Array, rate: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Probabilities ∝ exp(-rate·L), and L shifted to min L = 0: rates move, so L is kept and not the weights."""
-    losses = loss_estimates - least(loss_estimates)
+    losses = loss_estimates - constant_min(loss_estimates)
     weights = jnp.exp(-losses * rate)
     return weights / sums(weights)[0], losses
 
@@ -55,11 +58,6 @@ def soft_stiffness(probabilities: jax.Array, rate: ArrayLike) -> jax.Array:
     """
     x = jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny)
     return (3 + 2 * jnp.log1p(rate / (8 * x))) / rate
-
-
-def check_horizon(learner) -> None:
-    if is_concrete(learner.horizon) and np.any(np.asarray(learner.horizon) < 1):
-        raise ValueError(f"{named(learner, 'horizon')}: the horizon is the number of rounds to be played, 1 or more")
 
 
 @pytree_dataclass
@@ -81,7 +79,7 @@ class Exp3(ExponentialWeights):
     Section 3.1 (recalled, not checked against the paper).
     """
 
-    scale: ArrayLike = 1.0
+    scale: ArrayLike = multiplier()
 
     def rate(self, round, num_arms):
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * num_arms))
@@ -111,7 +109,7 @@ class DelayedExp3(ExponentialWeights):
     of the rate is derived.
     """
 
-    scale: ArrayLike = 1.0
+    scale: ArrayLike = multiplier()
 
     def rate(self, round, num_arms):
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * (num_arms / 2) + round.total_outstanding))
@@ -142,13 +140,10 @@ class DelayedExponentialWeights(ExponentialWeights):
     (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike
-    total_delay: ArrayLike
-    max_delay: ArrayLike
-    scale: ArrayLike = 1.0
-
-    def check(self) -> None:
-        check_horizon(self)
+    horizon: ArrayLike = told("horizon", low=1)
+    total_delay: ArrayLike = told("total_delay", high=float(MOST_ROUNDS) ** 2)
+    max_delay: ArrayLike = told("max_delay")
+    scale: ArrayLike = multiplier()
 
     def rate(self, round, num_arms):
         return self.scale * dew_rate(num_arms, self.horizon, self.total_delay, self.max_delay)
@@ -187,13 +182,10 @@ class Skipper(ImportanceWeighted):
     (recalled, not checked against the paper).
     """
 
-    beta: ArrayLike
-    horizon: ArrayLike
-    total_delay: ArrayLike
-    scale: ArrayLike = 1.0
-
-    def check(self) -> None:
-        check_horizon(self)
+    beta: ArrayLike = told("beta")
+    horizon: ArrayLike = told("horizon", low=1)
+    total_delay: ArrayLike = told("total_delay", high=float(MOST_ROUNDS) ** 2)
+    scale: ArrayLike = multiplier()
 
     def init(self, num_arms, runs_shape):
         return SkipperState(jnp.zeros((num_arms, *runs_shape), float_dtype()), jnp.zeros((), jnp.int32))
@@ -239,12 +231,9 @@ class FixedDelayExp3(ExponentialWeights):
     Reference: Cesa-Bianchi, Gentile & Mansour, *Delay and Cooperation in Nonstochastic Bandits*, JMLR 2019.
     """
 
-    horizon: ArrayLike
-    delay: ArrayLike
-    gamma: ArrayLike | None = None
-
-    def check(self) -> None:
-        check_horizon(self)
+    horizon: ArrayLike = told("horizon", low=1)
+    delay: ArrayLike = told("max_delay")
+    gamma: ArrayLike | None = number(default=None, high=1.0, open_low=True)
 
     def rate(self, round, num_arms):
         largest = 1 / (num_arms * np.e * (self.delay + 1))
@@ -260,7 +249,7 @@ class Exp3PlusPlusState:
 
 
 @pytree_dataclass
-class Exp3PlusPlus:
+class Exp3PlusPlus(Learner):
     """Exp3++: Exp3 that explores each arm as much as its gap seems to ask for; ignores delays.
 
     .. math::
@@ -287,8 +276,8 @@ class Exp3PlusPlus:
     Bandits*, COLT 2017 (recalled, not checked against the paper).
     """
 
-    alpha: ArrayLike = 3.0
-    beta: ArrayLike = 256.0
+    alpha: ArrayLike = number(default=3.0)
+    beta: ArrayLike = number(default=256.0)
 
     def init(self, num_arms, runs_shape):
         return Exp3PlusPlusState(jnp.zeros((num_arms, *runs_shape), float_dtype()), Observed.start(num_arms, runs_shape))
@@ -309,7 +298,7 @@ class Exp3PlusPlus:
         seen, mean = observed.counts > 0, observed.mean()
         lower = jnp.where(seen, jnp.maximum(mean - radius, 0), 0)
         upper = jnp.where(seen, jnp.minimum(mean + radius, 1), 1)
-        return jnp.maximum(lower - least(upper), 0)
+        return jnp.maximum(lower - constant_min(upper), 0)
 
     def observe(self, state, observation):
         return Exp3PlusPlusState(add_weighted(state.loss_estimates, observation), state.observed.add(observation))

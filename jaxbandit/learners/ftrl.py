@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import least
+from jaxbandit.arms import constant_min
 from jaxbandit.learners.base import Observation
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
@@ -38,7 +38,7 @@ def follow_leader(
     """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
     if state.loss_estimates.shape[0] == 1:
         return jnp.ones_like(state.loss_estimates), state
-    shift = least(state.loss_estimates)
+    shift = constant_min(state.loss_estimates)
     losses = state.loss_estimates - shift
     probabilities, warm = solver(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
@@ -57,12 +57,12 @@ def log_arms(num_arms: int) -> float:
 
 
 @jax.custom_jvp
-def root(value: jax.Array) -> jax.Array:
+def safe_sqrt(value: jax.Array) -> jax.Array:
     """√value with derivative 0 at 0: an inverse rate that is 0 because there was no delay yet stays differentiable."""
     return jnp.sqrt(value)
 
 
-@root.defjvp
-def _root_jvp(primals, tangents):
-    result = root(*primals)
+@safe_sqrt.defjvp
+def _safe_sqrt_jvp(primals, tangents):
+    result = safe_sqrt(*primals)
     return result, jnp.where(result > 0, tangents[0] / (2 * jnp.where(result > 0, result, 1)), 0)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.counting import Count
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, root
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
+from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static
 
 
 @pytree_dataclass
@@ -90,36 +90,41 @@ class ZimmertSeldin(ImportanceWeighted):
     """
 
     skipping: bool = static(default=False)
-    tsallis_scale: ArrayLike = 1.0
-    entropy_scale: ArrayLike = 1.0
+    tsallis_scale: ArrayLike = multiplier()
+    entropy_scale: ArrayLike = multiplier(low=0.0)
 
     @property
     def watches_plays(self) -> bool:
         return self.skipping
+
+    @property
+    def adds_only(self) -> bool:
+        return not self.skipping  # else an arrival is looked up among the plays examined so far
+
+    @property
+    def adds_at_arm(self) -> bool:
+        return self.adds_only
 
     def init(self, num_arms, runs_shape):
         return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
 
     def act(self, state, round):
         if not self.skipping:
-            probabilities, state = follow_leader(state, *self.rates(round, state.loss_estimates.shape[0], None))
+            probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
             return probabilities, (), state
-        waiting = state.waiting.count(round)
-        tsallis, entropy = self.rates(round, state.ftrl.loss_estimates.shape[0], waiting)
+        state = SkippingState(state.ftrl, state.waiting.count(round))
+        tsallis, entropy = self.inverse_rates(state, round, state.ftrl.loss_estimates.shape[0])
         probabilities, ftrl = follow_leader(state.ftrl, tsallis, entropy)
-        return probabilities, (), SkippingState(ftrl, waiting.skip(round, round.t, entropy))
+        return probabilities, (), SkippingState(ftrl, state.waiting.skip(round, round.t, entropy))
 
-    def rates(self, round, num_arms, waiting):
-        """The inverse rates √t and 1/γ_t; ``waiting`` counts the active plays, or is None for the simple tuning."""
+    def inverse_rates(self, state, round, num_arms):
         tsallis, log_k = jnp.sqrt(round.time) * self.tsallis_scale, log_arms(num_arms)
-        if waiting is None:
-            return tsallis, root(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
-        return tsallis, root(waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
+        if not self.skipping:
+            return tsallis, safe_sqrt(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
+        return tsallis, safe_sqrt(state.waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
 
     def stiffness(self, state, round, probabilities):
-        return hybrid_stiffness(
-            probabilities, *self.rates(round, probabilities.shape[0], state.waiting if self.skipping else None)
-        )
+        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def observe(self, state, observation):
         if not self.skipping:
@@ -161,9 +166,9 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
     Robustness to Excessive Delays*, NeurIPS 2024.
     """
 
-    factor: ArrayLike = 49.0
-    tsallis_scale: ArrayLike = 1.0
-    entropy_scale: ArrayLike = 1.0
+    factor: ArrayLike = number(default=49.0, low=1e-3)
+    tsallis_scale: ArrayLike = multiplier()
+    entropy_scale: ArrayLike = multiplier(low=0.0)
     watches_plays: ClassVar[bool] = True
     has_floor: ClassVar[bool] = True
 
@@ -177,18 +182,19 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
         threshold = jnp.sqrt(state.waiting.total.as_float(dtype) / (self.factor * (num_arms ** (2 / 3) * log_k)))
         waiting = state.waiting.skip(round, round.t - 1, threshold).count(round)
         total = waiting.total.as_float(dtype)
-        probabilities, ftrl = follow_leader(state.ftrl, *self.rates(round, num_arms, total))
+        probabilities, ftrl = follow_leader(state.ftrl, *self._rates(round, num_arms, total))
         # A float is exact enough to wait with the play: rounding matters only where D_t/(D_t - D_s) is so large that λ is 0.
         return probabilities, total, SkippingState(ftrl, waiting)
 
-    def rates(self, round, num_arms, total):
-        """The inverse rates of the two regularisers."""
-        entropy = root(total * (self.factor * self.entropy_scale**2 / log_arms(num_arms)))
+    def inverse_rates(self, state, round, num_arms):
+        return self._rates(round, num_arms, state.waiting.total.as_float(float_dtype()))
+
+    def _rates(self, round, num_arms, total):
+        entropy = safe_sqrt(total * (self.factor * self.entropy_scale**2 / log_arms(num_arms)))
         return jnp.sqrt(round.time) * self.tsallis_scale, entropy
 
     def stiffness(self, state, round, probabilities):
-        total = state.waiting.total.as_float(probabilities.dtype)
-        return hybrid_stiffness(probabilities, *self.rates(round, probabilities.shape[0], total))
+        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def observe(self, state, observation):
         skipped, waiting = state.waiting.arrive(observation)

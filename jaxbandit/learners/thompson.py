@@ -9,7 +9,8 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import randomness
-from jaxbandit.arms import is_arm, least, pick
+from jaxbandit.arms import constant_min, one_hot, pick
+from jaxbandit.learners.base import Learner
 from jaxbandit.learners.ucb import Observed, uniform_over_smallest
 from jaxbandit.pytrees import pytree_dataclass
 
@@ -17,7 +18,7 @@ MOST_ROWS = 32  # arms of which one at a time is looked at again
 
 
 @pytree_dataclass
-class DelayedThompson:
+class DelayedThompson(Learner):
     """Thompson sampling for losses in [0, 1], on the feedback that has arrived.
 
     .. math:: I_t = \\arg\\min_i \\theta_i, \\quad
@@ -81,14 +82,14 @@ def beta_odds(words: Callable[[jax.Array], randomness.Words], alpha: jax.Array, 
     def first_open(odds):
         """The first row that is not decided; ``rows`` if there is none."""
         index = jnp.arange(rows, dtype=odds.dtype).reshape(rows, *[1] * (odds.ndim - 1))
-        return least(jnp.where(odds < 0, index, rows)).astype(jnp.int32)
+        return constant_min(jnp.where(odds < 0, index, rows)).astype(jnp.int32)
 
     def decide(carry):
         row, turn, odds = carry
         some_row = jnp.minimum(row, rows - 1)
         proposal = propose(some_row * groups + group, turn, *(pick(size, some_row) for size in sizes))
         decided = proposal.odds(proposal.is_accepted())
-        odds = jnp.where(is_arm(row, rows), decided, odds)
+        odds = jnp.where(one_hot(row, rows), decided, odds)
         return first_open(odds), jnp.where(decided < 0, turn + np.uint32(1), np.uint32(0)), odds
 
     start = first_open(odds), jnp.zeros(odds.shape[1:], jnp.uint32), odds
@@ -126,7 +127,7 @@ class Proposal(NamedTuple):
     def is_accepted(self) -> jax.Array:
         """Whether the coin falls below exp(3d(log(1 + y) - y + y²/2 - y³/3)), the product over both."""
         exponent = 3 * (self.size * cubic_rest(self.step) + self.other_size * cubic_rest(self.other_step))
-        return (self.coin + open_uniform(self.more, self.coin.dtype)) * 2.0**-16 < jnp.exp(exponent)
+        return (self.coin + randomness.uniform_of_bits(self.more, self.coin.dtype)) * 2.0**-16 < jnp.exp(exponent)
 
     def is_surely_accepted(self) -> jax.Array:
         """Whether the coin's first bits are enough to accept; cheap.
@@ -152,9 +153,9 @@ def cubic_rest(step: jax.Array) -> jax.Array:
 
 def normals(words: randomness.Words, dtype) -> tuple[jax.Array, jax.Array]:
     """Two independent standard normal numbers (Box & Muller)."""
-    radius = jnp.sqrt(-2 * jnp.log(open_uniform(words.first, dtype)))
+    radius = jnp.sqrt(-2 * jnp.log(randomness.uniform_of_bits(words.first, dtype)))
     # An angle within π/4 of 0, where short polynomials do, and then a turn by one of four right angles, from the lowest bits.
-    angle = (open_uniform(words.second, dtype) - 0.5) * (np.pi / 2)
+    angle = (randomness.uniform_of_bits(words.second, dtype) - 0.5) * (np.pi / 2)
     cosine, sine = jnp.ones_like(angle), jnp.ones_like(angle)
     for n in range(10 if dtype == jnp.float32 else 18, 0, -2):
         cosine = 1 - cosine * angle**2 / (n * (n - 1))
@@ -163,9 +164,3 @@ def normals(words: randomness.Words, dtype) -> tuple[jax.Array, jax.Array]:
     quarter, half = (words.second & np.uint32(1)) != 0, (words.second & np.uint32(2)) != 0
     radius = jnp.where(half, -radius, radius)
     return radius * jnp.where(quarter, -sine, cosine), radius * jnp.where(quarter, cosine, sine)
-
-
-def open_uniform(word: jax.Array, dtype) -> jax.Array:
-    """A uniform number in (0, 1), both ends left out, from the upper 23 bits of a word, or 30 in float64."""
-    bits = 23 if dtype == jnp.float32 else 30
-    return ((word >> np.uint32(32 - bits)).astype(jnp.int32).astype(dtype) + 0.5) * 2.0**-bits

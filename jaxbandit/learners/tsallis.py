@@ -1,14 +1,14 @@
 """Tsallis-INF, which ignores delays: the rival to beat when nobody means harm."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.base import ImportanceWeighted
+from jaxbandit.learners.base import ImportanceWeighted, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
-from jaxbandit.pytrees import pytree_dataclass, static
+from jaxbandit.pytrees import number, pytree_dataclass, static
 
 
 @pytree_dataclass
@@ -35,25 +35,25 @@ class TsallisINF(ImportanceWeighted):
     """
 
     estimator: Literal["iw", "rv"] = static(default="iw")
-    scale: ArrayLike = 1.0
-    threshold: ArrayLike = 16.0
+    scale: ArrayLike = multiplier()
+    threshold: ArrayLike = number(default=16.0)
+    adds_only: ClassVar[bool] = True
 
-    def check(self) -> None:
-        if self.estimator not in ("iw", "rv"):
-            raise ValueError(f"TsallisINF(estimator={self.estimator!r}): the estimator is 'iw' or 'rv'")
+    @property
+    def adds_at_arm(self) -> bool:
+        return self.estimator == "iw"  # the other adds its baseline to every arm
 
     def init(self, num_arms, runs_shape):
         return FTRLState.start(num_arms, runs_shape)
 
     def act(self, state, round):
-        inverse_rate = self.inverse_rate(round)
-        probabilities, state = follow_leader(state, inverse_rate, jnp.zeros_like(inverse_rate))
+        probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
         return probabilities, () if self.estimator == "iw" else _packed(self._is_common(round, probabilities)), state
 
-    def inverse_rate(self, round):
-        """a_t."""
-        inverse_rate = self.scale * jnp.sqrt(round.time)
-        return inverse_rate if self.estimator == "iw" else inverse_rate / 2
+    def inverse_rates(self, state, round, num_arms):
+        tsallis = jnp.sqrt(round.time) * self.scale
+        tsallis = tsallis if self.estimator == "iw" else tsallis / 2
+        return tsallis, jnp.zeros_like(tsallis)
 
     def baseline(self, round, probabilities):
         if self.estimator == "iw":
@@ -64,7 +64,7 @@ class TsallisINF(ImportanceWeighted):
         return probabilities >= self.threshold / round.time
 
     def stiffness(self, state, round, probabilities):
-        return hybrid_stiffness(probabilities, self.inverse_rate(round), 0.0)
+        return hybrid_stiffness(probabilities, self.inverse_rates(state, round, probabilities.shape[0])[0], 0.0)
 
     def observe(self, state, observation):
         if self.estimator == "iw":

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import least, sums
-from jaxbandit.learners.base import Observation
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
+from jaxbandit.arms import constant_min, sums
+from jaxbandit.counting import compensated_add
+from jaxbandit.learners.base import Learner, Observation
+from jaxbandit.pytrees import float_dtype, number, pytree_dataclass
 
 
 @pytree_dataclass
@@ -27,10 +28,9 @@ class Observed:
 
     def add(self, observation: Observation) -> "Observed":
         num_arms = self.counts.shape[0]
-        term = observation.at_arm(observation.loss, num_arms) + self.error
-        losses = self.losses + term
+        losses, error = compensated_add(self.losses, self.error, observation.at_arm(observation.loss, num_arms))
         seen = observation.at_arm(jnp.ones_like(observation.arm), num_arms)
-        return Observed(self.counts + seen, losses, term - (losses - self.losses))
+        return Observed(self.counts + seen, losses, error)
 
     def number(self) -> jax.Array:
         """The counts as floats, 1 where there are none, to divide by; ``[K, ...]``."""
@@ -40,15 +40,22 @@ class Observed:
         """Mean observed loss, 0 where there is none; ``[K, ...]``."""
         return (self.losses + self.error) / self.number()
 
+    def mean_reward(self) -> jax.Array:
+        """Mean of 1 - loss over the observed plays, 0 where there is none; ``[K, ...]``.
+
+        Counted from the sums: 1 - mean() has lost its digits where nearly all losses are 1.
+        """
+        return jnp.maximum(self.counts.astype(self.losses.dtype) - self.losses - self.error, 0) / self.number()
+
 
 def uniform_over_smallest(values: jax.Array) -> jax.Array:
     """Equal probabilities on the arms with the smallest value, so that ties break at random; ``[K, ...]``."""
-    smallest = (values == least(values)).astype(values.dtype)
+    smallest = (values == constant_min(values)).astype(values.dtype)
     return smallest / sums(smallest)[0]
 
 
 @pytree_dataclass
-class DelayedUCB1:
+class DelayedUCB1(Learner):
     """UCB1 on the feedback that has arrived.
 
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log t / S_i}
@@ -68,7 +75,7 @@ class DelayedUCB1:
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
     """
 
-    alpha: ArrayLike = 2.0
+    alpha: ArrayLike = number(default=2.0)
 
     def init(self, num_arms, runs_shape):
         return Observed.start(num_arms, runs_shape)
@@ -83,7 +90,7 @@ class DelayedUCB1:
 
 
 @pytree_dataclass
-class KLUCB:
+class KLUCB(Learner):
     """KL-UCB for losses in [0, 1], on the feedback that has arrived.
 
     .. math:: I_t \\in \\arg\\max_i \\; \\max\\{q : S_i\\, \\mathrm{kl}(1 - \\bar\\ell_i, q) \\le \\alpha \\log t\\}
@@ -104,40 +111,44 @@ class KLUCB:
     checked against the paper).
     """
 
-    alpha: ArrayLike = 1.0
+    alpha: ArrayLike = number(default=1.0)
 
     def init(self, num_arms, runs_shape):
         return Observed.start(num_arms, runs_shape)
 
     def act(self, state, round):
-        reward = jnp.clip(1 - state.mean(), 0, 1)
-        index = reward + divergence_radius(reward, self.alpha * jnp.log(round.time) / state.number())
-        return uniform_over_smallest(jnp.where(state.counts > 0, -index, -jnp.inf)), (), state
+        level = self.alpha * jnp.log(round.time) / state.number()
+        lowest = lowest_mean_logit(state.mean(), state.mean_reward(), level)
+        return uniform_over_smallest(jnp.where(state.counts > 0, lowest, -jnp.inf)), (), state
 
     def observe(self, state, observation):
         return state.add(observation)
 
 
-NEWTON_STEPS = 5  # to the last digits of float64; float32 has them after 4
+NEWTON_STEPS = 5  # float32 has its last digits after 4, float64 at least eleven after 5
 
 
-def divergence_radius(mean: jax.Array, level: jax.Array) -> jax.Array:
-    """The largest r with kl(mean, mean + r) <= level, for ``mean`` in [0, 1] and ``level`` >= 0.
+def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: jax.Array) -> jax.Array:
+    """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` > 0.
 
-    The divergence is convex in r, so Newton's method from the right of the root never crosses it. It starts at the least of
-    three upper bounds: kl >= r²/2v with v the largest variance between mean and 1 (Pinsker's inequality up to mean 1/2),
-    kl >= r²/2(mean + r), and what the term of 1 - mean alone allows.
+    The logit keeps the digits of q next to 0 and next to 1, where float32 could not tell two values of q apart. With
+    u = log(mean/q) the condition is mean·u - rest·log(1 + mean(1 - e^{-u})/rest) = level. The left side is convex in u, so
+    Newton's method from the right of the root never crosses it. It starts at the smaller of two upper bounds: one from
+    kl >= (mean - q)²/2v with v the largest variance between q and mean, one from 1 - q <= 1. The lowest number stands for
+    q = 0, the solution at mean 0.
     """
-    tiny, eps = jnp.finfo(mean.dtype).tiny, jnp.finfo(mean.dtype).eps
-    rest = jnp.maximum(1 - mean, eps)
-    hit = jnp.maximum(mean, tiny)  # mean·log(1 + r/mean) is 0 in the limit of mean 0
-    room = (level - mean * jnp.log(hit)) / rest
-    variance = jnp.maximum(mean, 0.5) * jnp.minimum(rest, 0.5)
-    radius = jnp.minimum(jnp.sqrt(2 * variance * level), level + jnp.sqrt(level * (level + 2 * mean)))
-    radius = jnp.minimum(radius, -rest * jnp.expm1(-room))
+    limits = jnp.finfo(mean.dtype)
+    safe_mean, safe_rest = jnp.maximum(mean, limits.tiny), jnp.maximum(rest, limits.tiny)
+    variance = jnp.where(mean < 0.5, mean * rest, 0.25)
+    relative = jnp.sqrt(2 * variance * level) / safe_mean  # at most this part of the mean can be gone
+    near = -jnp.log1p(-jnp.minimum(relative, 1 - limits.eps))
+    far = (level - rest * jnp.log(safe_rest)) / safe_mean
+    log_ratio = jnp.where(relative < 1, jnp.minimum(near, far), far)
     for _ in range(NEWTON_STEPS):
-        # Through log1p the terms of first order cancel well for small r; r stays short of 1 - mean, where kl is infinite.
-        radius = jnp.clip(radius, tiny, rest * (1 - eps))
-        excess = -mean * jnp.log1p(radius / hit) - rest * jnp.log1p(-radius / rest) - level
-        radius = radius - excess * ((mean + radius) * (rest - radius) / radius)
-    return jnp.where(mean < 1, jnp.clip(radius, 0, rest), 0)
+        log_ratio = jnp.maximum(log_ratio, limits.tiny)
+        gone = -mean * jnp.expm1(-log_ratio)  # mean - q
+        excess = mean * log_ratio - rest * jnp.log1p(gone / safe_rest) - level
+        log_ratio = log_ratio - excess * (rest + gone) / jnp.maximum(gone, limits.tiny)
+    log_ratio = jnp.maximum(log_ratio, 0)
+    one_minus_q = jnp.maximum(rest - mean * jnp.expm1(-log_ratio), limits.tiny)
+    return jnp.where(mean > 0, jnp.log(safe_mean) - log_ratio - jnp.log(one_minus_q), limits.min)

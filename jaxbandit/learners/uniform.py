@@ -1,12 +1,15 @@
 """Uniform play: the yardstick that learns nothing."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 
+from jaxbandit.learners.base import Learner
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 
 @pytree_dataclass
-class Uniform:
+class Uniform(Learner):
     """Plays every arm with probability 1/K; its regret is T times the mean gap.
 
     >>> import jax, jaxbandit as jb
@@ -14,6 +17,8 @@ class Uniform:
     ...             key=jax.random.key(0)).regret[-1]
     array([2., 2.], dtype=float32)
     """
+
+    adds_only: ClassVar[bool] = True
 
     def init(self, num_arms, runs_shape):
         return jnp.full((num_arms, *runs_shape), 1 / num_arms, float_dtype())

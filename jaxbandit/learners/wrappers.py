@@ -8,9 +8,35 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import randomness
-from jaxbandit.arms import draw, is_arm, least, pick
-from jaxbandit.learners.base import Learner, Observation, Round, tell_played
+from jaxbandit.arms import constant_min, draw, one_hot, pick
+from jaxbandit.learners.base import Learner, Observation, Round, as_learner
 from jaxbandit.pytrees import float_dtype, named, pytree_dataclass, show, static
+from jaxbandit.rows import read_row, write_own_row
+
+
+class Wrapper(Learner):
+    """What learners around another one share: a ``base`` that knows no delays, and a ``capacity``."""
+
+    base: Any
+    capacity: int
+
+    @property
+    def inner(self) -> Learner:
+        """The base, with the defaults for what it does not say."""
+        return as_learner(self.base)
+
+    def check(self) -> None:
+        try:
+            as_learner(self.base)
+        except TypeError:
+            name = type(self).__name__
+            raise TypeError(f"{name}(base={show(self.base)}): the base is a learner, such as jb.TsallisINF()") from None
+
+    def _check_capacity(self, needed: Any, what: str) -> None:
+        needed = np.asarray(needed)
+        if np.any(needed > self.capacity):
+            runs = f" in {np.sum(needed > self.capacity)} of {needed.size} runs" if needed.ndim else ""
+            raise RuntimeError(f"{named(self, 'capacity')}: {needed.max()} {what}{runs}; use capacity={needed.max()}")
 
 
 @pytree_dataclass
@@ -36,7 +62,7 @@ class QPMDState:
 
 
 @pytree_dataclass
-class QPMD:
+class QPMD(Wrapper):
     """QPM-D: a queue of arrived losses for each arm, in front of a learner without delays.
 
     The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
@@ -60,17 +86,14 @@ class QPMD:
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
     """
 
-    base: Any
-    capacity: int = static()
-
-    def check(self) -> None:
-        _check(self)
+    base: Learner | Any
+    capacity: int = static(low=1, fact="queue_capacity")
 
     def init(self, num_arms, runs_shape):
         count, zero = jnp.zeros((num_arms, *runs_shape), jnp.int32), jnp.zeros(runs_shape, jnp.int32)
-        base = self.base.init(num_arms, runs_shape)
+        base = self.inner.init(num_arms, runs_shape)
         words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
-        memo = jax.eval_shape(_base_memo, self.base, base, zero, words)
+        memo = jax.eval_shape(_base_memo, self.inner, base, zero, words)
         memo = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), memo)
         dialogue = Dialogue(base, memo, zero, jnp.ones(runs_shape, float_dtype()), zero, count)
         return QPMDState(dialogue, jnp.zeros((self.capacity * num_arms, *runs_shape), float_dtype()), count, zero)
@@ -92,7 +115,7 @@ class QPMD:
         first = (state.dialogue.clock == 0) | waiting(state.dialogue)
         carry = (jnp.zeros((), jnp.int32), first, state.dialogue)
         _, asking, dialogue = lax.while_loop(lambda carry: carry[1].any() & (carry[0] < self.capacity), next_question, carry)
-        probabilities = is_arm(dialogue.arm, state.arrived.shape[0]).astype(float_dtype())
+        probabilities = one_hot(dialogue.arm, state.arrived.shape[0]).astype(float_dtype())
         asked = dialogue.clock - state.dialogue.clock + asking
         return probabilities, (), QPMDState(dialogue, state.queue, state.arrived, jnp.maximum(state.needed, asked))
 
@@ -100,21 +123,21 @@ class QPMD:
         """Give the base the oldest loss of the arm it named, as feedback of that very question."""
         num_arms, arm = dialogue.fed.shape[0], dialogue.arm
         fed = asking & (dialogue.clock > 0)  # before the first question there is nothing to feed
-        loss = _read(queue, self._row(pick(dialogue.fed, arm), arm, num_arms))
+        loss = read_row(queue, self._row(pick(dialogue.fed, arm), arm, num_arms))
         observation = Observation(fed, dialogue.clock, jnp.where(fed, arm, -1), loss, dialogue.probability, dialogue.memo)
-        base = self.base.observe(dialogue.base, observation)
-        count = dialogue.fed + (is_arm(arm, num_arms) & fed).astype(jnp.int32)
+        base = self.inner.observe(dialogue.base, observation)
+        count = dialogue.fed + (one_hot(arm, num_arms) & fed).astype(jnp.int32)
         return Dialogue(base, dialogue.memo, arm, dialogue.probability, dialogue.clock, count)
 
     def _ask(self, dialogue: Dialogue, words: randomness.Words, number) -> Dialogue:
         """The base's next answer; ``number`` counts the questions of this round, each with two pairs of words of its own."""
         clock = dialogue.clock + 1
         round = _undelayed(clock, lambda pair=0: randomness.fold(words, 2 * number + 1, pair))
-        probabilities, memo, base = self.base.act(dialogue.base, round)
+        probabilities, memo, base = self.inner.act(dialogue.base, round)
         uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
         arm = draw(probabilities, uniform)
         probability = pick(probabilities, arm)
-        base = tell_played(self.base, base, round, arm, probability)
+        base = self.inner.played(base, round, arm, probability)
         return Dialogue(base, memo, arm, probability, clock, dialogue.fed)
 
     def _row(self, count, arm, num_arms):
@@ -124,15 +147,15 @@ class QPMD:
         num_arms = state.arrived.shape[0]
         arm = jnp.maximum(observation.arm, 0)
         row = self._row(pick(state.arrived, arm), arm, num_arms)
-        queue = _write(state.queue, jnp.where(observation.arrived, observation.loss, _read(state.queue, row)), row)
-        arrived = state.arrived + (is_arm(arm, num_arms) & observation.arrived).astype(jnp.int32)
+        queue = write_own_row(state.queue, jnp.where(observation.arrived, observation.loss, read_row(state.queue, row)), row)
+        arrived = state.arrived + (one_hot(arm, num_arms) & observation.arrived).astype(jnp.int32)
         # Past the capacity the newest loss replaces the oldest: wrong, but finite, and the lengths stay right.
         needed = jnp.maximum(state.needed, pick(arrived - state.dialogue.fed, arm))
         return QPMDState(state.dialogue, queue, arrived, needed)
 
     def check_state(self, state: QPMDState) -> None:
         """Raise if a queue was longer, or more questions were due in one round, than the capacity."""
-        _check_capacity(self, state.needed, "or more questions were due in one round, or losses in one queue")
+        self._check_capacity(state.needed, "or more questions were due in one round, or losses in one queue")
 
 
 @pytree_dataclass
@@ -147,7 +170,7 @@ class BOLDState:
 
 
 @pytree_dataclass
-class BOLD:
+class BOLD(Wrapper):
     """BOLD: a copy of a learner without delays for each outstanding play.
 
     Each play is made by the free copy with the smallest number, which then waits for the feedback. A copy has its own
@@ -167,14 +190,11 @@ class BOLD:
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
     """
 
-    base: Any
-    capacity: int = static()
-
-    def check(self) -> None:
-        _check(self)
+    base: Learner | Any
+    capacity: int = static(low=1, fact="copies")
 
     def init(self, num_arms, runs_shape):
-        base = self.base.init(num_arms, runs_shape)
+        base = self.inner.init(num_arms, runs_shape)
         copies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.capacity, *leaf.shape)), base)
         each = (self.capacity, *runs_shape)
         return BOLDState(copies, jnp.zeros(each, jnp.int32), jnp.zeros(each, bool), *[jnp.zeros(runs_shape, jnp.int32)] * 2)
@@ -182,35 +202,35 @@ class BOLD:
     def act(self, state, round):
         numbers = jnp.arange(self.capacity, dtype=jnp.float32).reshape(self.capacity, *[1] * state.needed.ndim)
         # If all wait, the last copy plays again although it waits: wrong, but finite, and `needed` tells.
-        copy = least(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
-        clock = _read(state.clock, copy) + 1
-        probabilities, memo, base = self.base.act(_read(state.base, copy), _undelayed(clock, round.words))
+        copy = constant_min(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
+        clock = read_row(state.clock, copy) + 1
+        probabilities, memo, base = self.inner.act(read_row(state.base, copy), _undelayed(clock, round.words))
         state = BOLDState(
-            _write(state.base, base, copy),
-            _write(state.clock, clock, copy),
-            state.waits | is_arm(copy, self.capacity),
+            write_own_row(state.base, base, copy),
+            write_own_row(state.clock, clock, copy),
+            state.waits | one_hot(copy, self.capacity),
             copy,
             jnp.maximum(state.needed, round.outstanding + 1),
         )
         return probabilities, (copy, memo), state
 
     def played(self, state, round, arm, probability):
-        if not hasattr(self.base, "played"):
-            return state
-        clock = _undelayed(_read(state.clock, state.playing), round.words)
-        base = self.base.played(_read(state.base, state.playing), clock, arm, probability)
-        return BOLDState(_write(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
+        if type(self.inner).played is Learner.played:
+            return state  # the default: spare the copying of the copy's state
+        clock = _undelayed(read_row(state.clock, state.playing), round.words)
+        base = self.inner.played(read_row(state.base, state.playing), clock, arm, probability)
+        return BOLDState(write_own_row(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
 
     def observe(self, state, observation):
         copy, memo = observation.memo
-        origin = _read(state.clock, copy)
-        base = self.base.observe(_read(state.base, copy), observation._replace(origin=origin, memo=memo))
-        waits = state.waits & ~(is_arm(copy, self.capacity) & observation.arrived)
-        return BOLDState(_write(state.base, base, copy), state.clock, waits, state.playing, state.needed)
+        origin = read_row(state.clock, copy)
+        base = self.inner.observe(read_row(state.base, copy), observation._replace(origin=origin, memo=memo))
+        waits = state.waits & ~(one_hot(copy, self.capacity) & observation.arrived)
+        return BOLDState(write_own_row(state.base, base, copy), state.clock, waits, state.playing, state.needed)
 
     def check_state(self, state: BOLDState) -> None:
         """Raise if more copies were needed than there are."""
-        _check_capacity(self, state.needed, "copies were needed at once, one for each outstanding play")
+        self._check_capacity(state.needed, "copies were needed at once, one for each outstanding play")
 
 
 def _base_memo(base, state, clock, words):
@@ -221,40 +241,3 @@ def _undelayed(clock, words) -> Round:
     """The base's round ``clock [...]``: it never sees an outstanding play."""
     none = jnp.zeros(clock.shape, jnp.int32)
     return Round(clock, none, none.astype(float_dtype()), words, lambda s: jnp.zeros(jnp.shape(s), bool))
-
-
-def _check(learner) -> None:
-    name = type(learner).__name__
-    if isinstance(learner.base, type) or not isinstance(learner.base, Learner):
-        raise TypeError(f"{name}(base={show(learner.base)}): the base is a learner, such as jb.TsallisINF()")
-    if not isinstance(learner.capacity, int | np.integer) or isinstance(learner.capacity, bool) or learner.capacity < 1:
-        raise ValueError(f"{named(learner, 'capacity')}: the capacity is a whole number, 1 or more")
-    if hasattr(learner.base, "check"):
-        learner.base.check()  # type: ignore[attr-defined]
-
-
-def _check_capacity(learner, needed, what: str) -> None:
-    needed = np.asarray(needed)
-    if np.any(needed > learner.capacity):
-        runs = f" in {np.sum(needed > learner.capacity)} of {needed.size} runs" if needed.ndim else ""
-        raise RuntimeError(f"{named(learner, 'capacity')}: {needed.max()} {what}{runs}; use capacity={needed.max()}")
-
-
-def _places(leaf: jax.Array, row: jax.Array) -> jax.Array:
-    within = int(np.prod(leaf.shape[1:]))
-    return row.astype(jnp.uint32) * np.uint32(within) + jnp.arange(within, dtype=jnp.uint32).reshape(leaf.shape[1:])
-
-
-def _read(tree: Any, row: jax.Array) -> Any:
-    """Each run's own row of every leaf ``[rows, ..., runs]``."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1).at[_places(leaf, row)].get(mode="promise_in_bounds"), tree)
-
-
-def _write(tree: Any, values: Any, row: jax.Array) -> Any:
-    """Set each run's own row of every leaf."""
-
-    def one(leaf, value):
-        flat = leaf.reshape(-1).at[_places(leaf, row)].set(value, mode="promise_in_bounds", unique_indices=True)
-        return flat.reshape(leaf.shape)
-
-    return jax.tree.map(one, tree, values)

@@ -1,40 +1,31 @@
 """Theory as code: bounds, what skipping can save, the quantities of the analysis, and the games of the lower bounds."""
 
-from jaxbandit.theory.bounds import (
-    PRINTED,
-    RECOMPUTED,
-    Bound,
-    Rates,
-    adversarial,
+from jaxbandit.theory.bounds.base import Bound
+from jaxbandit.theory.bounds.lower import (
     bandit_lower,
     buckets,
-    delayed_exp3,
     delayed_lower,
-    delayed_ucb1,
-    dew,
-    fixed_delay_adversarial,
-    fixed_delay_stochastic,
     full_information_lower,
     lai_robbins,
+    stochastic_lower,
+)
+from jaxbandit.theory.bounds.mzs22 import (
+    PRINTED,
+    RECOMPUTED,
+    fixed_delay_adversarial,
+    fixed_delay_stochastic,
     mzs22_adversarial,
     mzs22_constants,
     mzs22_printed,
     mzs22_rates,
     mzs22_stochastic,
-    mzs24_adversarial,
-    mzs24_skipped,
-    mzs24_stochastic,
     self_bounding_limits,
     self_bounding_remainder,
-    stochastic_lower,
-    summary,
-    tsallis_inf_adversarial,
-    tsallis_inf_stochastic,
-    zs20_rates,
-    zs20_simple,
-    zs20_skipping,
 )
-from jaxbandit.theory.games import Halving, Hedge, Played, Spread, delayed, hard_direction, variable_ranges
+from jaxbandit.theory.bounds.mzs24 import mzs24_adversarial, mzs24_skipped, mzs24_stochastic
+from jaxbandit.theory.bounds.others import delayed_exp3, delayed_ucb1, dew, tsallis_inf_adversarial, tsallis_inf_stochastic
+from jaxbandit.theory.bounds.zs20 import Rates, adversarial, zs20_rates, zs20_simple, zs20_skipping
+from jaxbandit.theory.games import Halving, Hedge, Played, Spread, hard_direction, play_with_delays, play_with_ranges
 from jaxbandit.theory.measurements import (
     Arrivals,
     Drift,
@@ -43,12 +34,13 @@ from jaxbandit.theory.measurements import (
     SelfBounding,
     StabilityAndPenalty,
 )
-from jaxbandit.theory.skipping import (
+from jaxbandit.theory.optimal_skipping import (
     Optimum,
     arrivals,
     outstanding,
     outstanding_optimum,
     skipping_optimum,
+    summary,
     truncated,
 )
 
@@ -72,7 +64,6 @@ __all__ = [
     "arrivals",
     "bandit_lower",
     "buckets",
-    "delayed",
     "delayed_exp3",
     "delayed_lower",
     "delayed_ucb1",
@@ -92,6 +83,8 @@ __all__ = [
     "mzs24_stochastic",
     "outstanding",
     "outstanding_optimum",
+    "play_with_delays",
+    "play_with_ranges",
     "self_bounding_limits",
     "self_bounding_remainder",
     "skipping_optimum",
@@ -100,7 +93,6 @@ __all__ = [
     "truncated",
     "tsallis_inf_adversarial",
     "tsallis_inf_stochastic",
-    "variable_ranges",
     "zs20_rates",
     "zs20_simple",
     "zs20_skipping",

@@ -1,11 +1,12 @@
 """The games of the lower bounds: full information, an adversary who knows what the learner will play.
 
-Theorem 2 of MZS22 has losses in [0, L_t]; its Corollary gets them from delays, by playing equal losses while no feedback can
+Theorem 9 of MZS22 has losses in [0, L_t]; its Corollary gets them from delays, by playing equal losses while no feedback can
 come. With full information x_t is a deterministic function of the past losses, so the adversary may use it, as the proof
 does. A learner is told of every arm, with probability 1, in ascending order of arm; losses are shifted to [0, L_t].
 """
 
 import dataclasses
+import functools
 from typing import Any, Literal
 
 import jax
@@ -17,8 +18,9 @@ from jax.typing import ArrayLike
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.learners.exponential import ExponentialWeights
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
-from jaxbandit.theory import bounds
-from jaxbandit.theory.skipping import check_sequence, outstanding
+from jaxbandit.theory.bounds.base import Bound
+from jaxbandit.theory.bounds.lower import buckets, full_information_lower
+from jaxbandit.theory.optimal_skipping import check_sequence, outstanding
 from jaxbandit.validation import check_learner
 
 SURE = 2 / 3  # the adversary leaves a learner alone who trusts one arm more than this
@@ -32,13 +34,13 @@ class Hedge(ExponentialWeights):
       learning_rate: η.
 
     >>> from jaxbandit import theory
-    >>> round(theory.variable_ranges(theory.Hedge(0.1), np.ones(500), num_arms=8).ratio, 3)
+    >>> round(theory.play_with_ranges(theory.Hedge(0.1), np.ones(500), num_arms=8).ratio, 3)
     1.0
     """
 
     learning_rate: ArrayLike
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.learning_rate
 
 
@@ -92,10 +94,10 @@ class Spread:
 
     rate: jax.Array  # [] η
 
-    def start(self, num_arms: int):
+    def start(self, num_arms: int) -> jax.Array:
         return jnp.zeros(num_arms, float_dtype())
 
-    def choose(self, total, x, size, large):
+    def choose(self, total: jax.Array, x: jax.Array, size: ArrayLike, large: ArrayLike) -> tuple[jax.Array, jax.Array]:
         z = jax.nn.softmax(-self.rate * total)
         direction = hard_direction(z)
         sign = jnp.where(jnp.dot(x, direction) >= 0, 1, -1)
@@ -116,10 +118,10 @@ class Halving:
     (Array([-0.5,  0.5,  0.5, -0.5], dtype=float32), Array([ True, False, False,  True], dtype=bool))
     """
 
-    def start(self, num_arms: int):
+    def start(self, num_arms: int) -> jax.Array:
         return jnp.ones(num_arms, bool)
 
-    def choose(self, left, x, size, large):
+    def choose(self, left: jax.Array, x: jax.Array, size: ArrayLike, large: ArrayLike) -> tuple[jax.Array, jax.Array]:
         count = left.sum()
         trusted_first = jnp.argsort(jnp.where(left, -x, jnp.inf))
         place = jnp.zeros_like(count, shape=x.shape).at[trusted_first].set(jnp.arange(x.shape[0], dtype=count.dtype))
@@ -128,9 +130,9 @@ class Halving:
         return loss, jnp.where(large, wins, left)
 
 
-def _adversary(ranges: np.ndarray, num_arms: int) -> tuple[Any, np.ndarray, bounds.Bound]:
+def _adversary(ranges: np.ndarray, num_arms: int) -> tuple[Any, np.ndarray, Bound]:
     """The stronger of the two for these ranges, which rounds are among the largest, and the lower bound."""
-    bound = bounds.full_information_lower(ranges, num_arms)
+    bound = full_information_lower(ranges, num_arms)
     top = int(np.log2(num_arms))
     large = np.zeros(len(ranges), bool)
     large[np.argsort(-ranges, kind="stable")[:top]] = True
@@ -140,8 +142,8 @@ def _adversary(ranges: np.ndarray, num_arms: int) -> tuple[Any, np.ndarray, boun
     return Spread(jnp.asarray(rate, float_dtype())), large, bound
 
 
-def variable_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
-    """Play the full-information game with losses in [0, L_t] against the adversary of Theorem 2.
+def play_with_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
+    """Play the full-information game with losses in [0, L_t] against the adversary of Theorem 9.
 
     Args:
       learner: of the FTRL or exponential-weights family, or :class:`Hedge`: one whose state follows from the losses alone.
@@ -149,27 +151,27 @@ def variable_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
       num_arms: K.
 
     >>> import jaxbandit as jb
-    >>> game = jb.theory.variable_ranges(jb.TsallisINF(), np.ones(500), num_arms=4)
+    >>> game = jb.theory.play_with_ranges(jb.TsallisINF(), np.ones(500), num_arms=4)
     >>> game.ratio > 1, game.adversary
     (True, 'halving')
     """
-    bounds.full_information_lower(ranges, num_arms)  # its checks
+    full_information_lower(ranges, num_arms)  # its checks
     ranges = np.asarray(ranges, float)
     return _play(learner, np.zeros(len(ranges), np.int64), np.arange(len(ranges)), ranges, num_arms)
 
 
-def delayed(learner: Any, delays: ArrayLike, num_arms: int) -> Played:
+def play_with_delays(learner: Any, delays: ArrayLike, num_arms: int) -> Played:
     """Play the delayed full-information game with losses in [0, 1] against the adversary of the Corollary.
 
     The rounds are cut into buckets no feedback of which comes before their last play (:func:`jaxbandit.theory.buckets`). All
     losses of a bucket are equal, chosen against the mean of the x_t in it.
 
     >>> import jaxbandit as jb
-    >>> jb.theory.delayed(jb.BestOfBothWorlds(max_delay=20), np.full(500, 20), num_arms=4).ratio > 1
+    >>> jb.theory.play_with_delays(jb.BestOfBothWorlds(max_delay=20), np.full(500, 20), num_arms=4).ratio > 1
     True
     """
     delays = check_sequence(delays)
-    starts = bounds.buckets(delays)
+    starts = buckets(delays)
     sizes = np.diff(np.append(starts, len(delays) + 1))
     bucket = np.repeat(np.arange(len(starts)), sizes)
     return _play(learner, delays, bucket, sizes.astype(float), num_arms)
@@ -212,7 +214,7 @@ def _narrow(array: np.ndarray) -> jax.Array:
     return jnp.asarray(array, kinds[array.dtype.kind])
 
 
-@jax.jit(static_argnames="num_arms")
+@functools.partial(jax.jit, static_argnames="num_arms")
 def _scan(learner, adversary, table, plan, num_arms: int):
     """``[T, K]`` x_t and ``[M, K]`` the losses of each bucket's rounds."""
     dtype = float_dtype()

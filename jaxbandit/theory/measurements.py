@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.arms import least, sums
+from jaxbandit.arms import constant_min, inner, sums
 from jaxbandit.counting import Count, Sum
+from jaxbandit.learners.base import Learner, as_learner
 from jaxbandit.measure import Moment
 from jaxbandit.projection import hybrid_argmin
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, show, static
@@ -50,11 +51,11 @@ class Drift:
             covered += lags[-1]
         return lags
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         rings = [jnp.full((lag, num_arms, *runs_shape), jnp.inf, float_dtype()) for lag in self._lags()]
         return rings, jnp.ones(runs_shape, float_dtype())
 
-    def update(self, state, moment: Moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         rings, worst = state
         lowest, new = moment.probabilities, []
         for ring in rings:
@@ -63,9 +64,9 @@ class Drift:
             new.append(lax.dynamic_update_index_in_dim(ring, lowest, slot, 0))
             lowest = jnp.minimum(lowest, before)
         ratio = jnp.where(moment.probabilities > 0, moment.probabilities / lowest, 0)
-        return new, jnp.maximum(worst, -least(-ratio))
+        return new, jnp.maximum(worst, -constant_min(-ratio))
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {"drift": state[1]}
 
 
@@ -83,12 +84,12 @@ class Arrivals:
     (array([1, 1, 1, 1], dtype=int32), array([0, 0, 0, 0], dtype=int32))
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         none = jnp.zeros(runs_shape, jnp.uint32)
         zero = jnp.zeros(runs_shape, jnp.int32)
         return {"most": zero, "outstanding": Count(none, none), "pairs": Count(none, none), "violations": zero}
 
-    def update(self, state, moment: Moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         arrivals = moment.arrivals
         outstanding = state["outstanding"].add(moment.outstanding)
         pairs = state["pairs"].add(arrivals * (arrivals - 1) // 2)
@@ -100,7 +101,7 @@ class Arrivals:
             "violations": state["violations"] + short.astype(jnp.int32),
         }
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {
             "arrivals_max": state["most"],
             "outstanding_sum": state["outstanding"].as_float(float_dtype()),
@@ -124,13 +125,13 @@ class DriftedRegret:
     True
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state, moment: Moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         return state.add(moment.arrivals.astype(float_dtype()) * _suffered(moment))
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {"drifted_regret": state.value + state.error}
 
 
@@ -139,7 +140,7 @@ class InverseRates:
     """The inverse rates in use: ``tsallis_rate`` = 1/η_t and ``entropy_rate`` = 1/γ_t, ``[C, runs]``.
 
     Args:
-      learner: as given to ``simulate``; must have ``rates(round, num_arms)``, as :class:`jaxbandit.BestOfBothWorlds` has.
+      learner: as given to ``simulate``; must have ``inverse_rates``, as :class:`jaxbandit.BestOfBothWorlds` has.
 
     >>> import jax, jaxbandit as jb
     >>> learner = jb.BestOfBothWorlds(max_delay=5)
@@ -152,16 +153,15 @@ class InverseRates:
 
     learner: Any
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         check_rates(self.learner)
         zero = jnp.zeros(runs_shape, float_dtype())
         return zero, zero
 
-    def update(self, state, moment: Moment):
-        rates = self.learner.rates(moment.round, moment.probabilities.shape[0])
-        return tuple(jnp.broadcast_to(rate, old.shape) for rate, old in zip(rates, state, strict=True))
+    def update(self, state: Any, moment: Moment) -> Any:
+        return _rates(self.learner, moment)
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {"tsallis_rate": state[0], "entropy_rate": state[1]}
 
 
@@ -185,7 +185,7 @@ class StabilityAndPenalty:
       Σ_{t>=2} (F_{t-1}(x_t) - F_t(x_t)) + F_T(e_{i*}) - F_1(x_1), which it stays below on every path.
 
     Args:
-      learner: as given to ``simulate``, with ``rates(round, num_arms)`` and a state with ``loss_estimates``.
+      learner: as given to ``simulate``, with ``inverse_rates`` and a state with ``loss_estimates``.
       window: the longest delay (static).
 
     >>> import jax, jaxbandit as jb
@@ -199,7 +199,7 @@ class StabilityAndPenalty:
     learner: Any
     window: int = static()
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         check_rates(self.learner)
         zero, one = Sum.zero(runs_shape), jnp.zeros(runs_shape, float_dtype())
         names = ("stability", "limit", "tsallis", "entropy", "drift", "penalty_limit")
@@ -210,11 +210,11 @@ class StabilityAndPenalty:
             "delivery": Delivery.start((num_arms, *runs_shape), self.window),
         }
 
-    def update(self, state, moment: Moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         x, num_arms = moment.probabilities, moment.probabilities.shape[0]
-        a, b = (jnp.broadcast_to(rate, x.shape[1:]) for rate in self.learner.rates(moment.round, num_arms))
-        observed = moment.informed.loss_estimates - moment.learner.loss_estimates
-        moved = hybrid_argmin(moment.informed.loss_estimates, a, b)
+        a, b = _rates(self.learner, moment)
+        observed = moment.informed_state.loss_estimates - moment.learner_state.loss_estimates
+        moved = hybrid_argmin(moment.informed_state.loss_estimates, a, b)
         stability = sums(_divergence(x, moved, a, b))[0]
 
         curved = 1 / (0.5 * a * x**-1.5 + b / x)  # 1/f''(x)
@@ -248,7 +248,7 @@ class StabilityAndPenalty:
             "delivery": delivery,
         }
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         total = {name: part.value + part.error for name, part in state["sums"].items()}
         return {
             "stability": total["stability"],
@@ -269,7 +269,7 @@ class SelfBounding:
     A = Σ_t Σ_{i≠i*} η_t √x_{t,i}, B = Σ_t γ_{t+d_t}(a_{t+d_t} - 1)<x_t, Δ>, C = Σ_{t>=2} σ_t γ_t H(x_t)/log K with H the entropy.
 
     Args:
-      learner: as given to ``simulate``, with ``rates(round, num_arms)``.
+      learner: as given to ``simulate``, with ``inverse_rates``.
       window: the longest delay (static).
 
     >>> import jax, jaxbandit as jb
@@ -283,14 +283,14 @@ class SelfBounding:
     learner: Any
     window: int = static()
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         check_rates(self.learner)
         return [Sum.zero(runs_shape) for _ in range(3)], Delivery.start(runs_shape, self.window)
 
-    def update(self, state, moment: Moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         totals, delivery = state
         x, num_arms = moment.probabilities, moment.probabilities.shape[0]
-        a, b = (jnp.broadcast_to(rate, x.shape[1:]) for rate in self.learner.rates(moment.round, num_arms))
+        a, b = _rates(self.learner, moment)
         suffered = _suffered(moment)
         roots, entropy = sums(jnp.sqrt(x), _entropy(x))
         best = jnp.sqrt(lax.dynamic_index_in_dim(x, jnp.argmin(moment.means), 0, keepdims=False))
@@ -303,7 +303,7 @@ class SelfBounding:
         )
         return [total.add(term) for total, term in zip(totals, terms, strict=True)], delivery
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {"self_bounding": jnp.stack([total.value + total.error for total in state[0]])}
 
 
@@ -334,17 +334,26 @@ class Delivery:
 
 
 def check_rates(learner: Any) -> None:
-    if not callable(getattr(learner, "rates", None)):
+    if type(as_learner(learner)).inverse_rates is Learner.inverse_rates:
         raise TypeError(
-            f"learner={show(learner)}: this measurement needs a learner with rates(round, num_arms), such as "
-            "jb.BestOfBothWorlds (with max_delay=0, entropy_scale=2**0.5 it is Zimmert & Seldin 2020)"
+            f"learner={show(learner)}: this measurement needs a learner with inverse_rates(state, round, num_arms), such as "
+            "jb.BestOfBothWorlds or jb.ZimmertSeldin"
         )
+
+
+def _rates(learner: Learner, moment: Moment) -> tuple[jax.Array, jax.Array]:
+    """1/η_t and 1/γ_t of this round, each ``[...]``."""
+    num_arms, *runs_shape = moment.probabilities.shape
+    rates = learner.inverse_rates(moment.learner_state, moment.round, num_arms)
+    if rates is None or jnp.ndim(rates[1]) > len(runs_shape):
+        raise TypeError(f"learner={show(learner)}: this measurement needs a learner with one rate for all arms")
+    return jnp.broadcast_to(rates[0], runs_shape), jnp.broadcast_to(rates[1], runs_shape)
 
 
 def _suffered(moment: Moment) -> jax.Array:
     """<x_t, Δ>, ``[...]``."""
     gaps = moment.means - moment.means.min()
-    return sums(moment.probabilities * gaps.reshape(-1, *[1] * moment.arm.ndim))[0]
+    return inner(moment.probabilities, gaps)
 
 
 def _entropy(x: jax.Array) -> jax.Array:
@@ -370,5 +379,6 @@ def _penalty_limit(t, x, rates, last) -> jax.Array:
     """
     roots, entropy = sums(jnp.sqrt(x), _entropy(x))
     (a, b), (a_last, b_last) = rates, last
-    # a² - a'² is small and exact enough; a - a' of two rounded roots is not.
+    # One difference of two rounded rates may be off by a large part of itself. Summed over rounds it is not: the rounding of a_t
+    # comes in with round t and goes out with round t + 1, so what stays is it times the change of Σ√x and H between the two.
     return 2 * (a - a_last) * (roots - 1) + (b - b_last) * entropy

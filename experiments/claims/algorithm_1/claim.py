@@ -4,6 +4,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
+from jaxbandit.claims.figures import draw_legend
 
 
 def run(experiment):
@@ -36,6 +37,6 @@ def run(experiment):
             panel.plot(result.rounds, right.entropy[at], color=colour, linestyle=jb.plots.STYLES[index], label=f"{name}: formula")
             panel.plot(result.rounds, used[1], "o", color=colour, markersize=4, fillstyle="none", label=f"{name}: in use")
         panel.set(xlabel="round t", ylabel="inverse entropy rate 1/γ_t", title=f"K = {arms}, d_max = {s.delay}", xscale="log")
-        panel.legend(frameon=False, fontsize=8)
+        draw_legend(panel)
     for kind, error in worst.items():
         experiment.check(f"largest relative error of {kind}", error, "equals", 0.0, resolution=2e-5)

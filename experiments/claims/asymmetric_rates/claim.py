@@ -3,7 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.theory.verdict import exponent, mean_of, width
+from jaxbandit.claims.figures import draw_measured
+from jaxbandit.claims.verdict import exponent, mean_of, width
 
 
 def learners(s, gap):
@@ -39,30 +40,14 @@ def run(experiment):
                 better.setdefault(name, []).append(mean_of(late, late.regret[-1] - symmetric.regret[-1]))
     inverse = [1 / gap for gap in s.gaps]
     for index, (name, values) in enumerate(cost.items()):
-        left.errorbar(
-            inverse,
-            [one.value for one in values],
-            [1.96 * one.error for one in values],
-            fmt="o" + jb.plots.STYLES[index % 4],
-            color=jb.plots.COLOURS[index],
-            label=name,
-            capsize=2,
-        )
+        draw_measured(left, inverse, values, index, name)
         if "gaps" not in name:
             experiment.number(f"exponent of 1/Δ in the cost of delay, {name}", exponent(inverse, values))
     left.set(
         xscale="log", yscale="log", xlabel="1/Δ", ylabel=f"regret at d = {s.delay} less regret at d = 0", title="Cost of delay"
     )
     for index, (name, values) in enumerate(better.items(), start=1):
-        right.errorbar(
-            inverse,
-            [one.value for one in values],
-            [1.96 * one.error for one in values],
-            fmt="o" + jb.plots.STYLES[index % 4],
-            color=jb.plots.COLOURS[index],
-            label=name,
-            capsize=2,
-        )
+        draw_measured(right, inverse, values, index, name)
         for gap, value in zip(s.gaps, values, strict=True):
             experiment.number(f"regret less that of the symmetric learner, paired, {name}, Δ = {gap}", value)
     right.axhline(0, color="black", linewidth=1)

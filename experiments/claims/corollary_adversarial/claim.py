@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import exponent, regret_of
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import exponent, regret_of
 
 
 def worst_over_gaps(experiment, arms, delay, order):
@@ -37,20 +38,16 @@ def run(experiment):
     for panel, label, keys, which, title in lines:
         x = [key[which] for key in keys]
         constants = [found[key][0] / found[key][1] for key in keys]
-        panel.errorbar(
-            x, [one.value for one in constants], [1.96 * one.error for one in constants], fmt="o-", label="MZS22, worst gap"
-        )
+        draw_measured(panel, x, constants, label="MZS22, worst gap")
         panel.plot(x, [found[key][2] / found[key][1] for key in keys], color="black", label="explicit bound")
         panel.set(xscale="log", xlabel=label, ylabel="regret / (√(KT) + √(dT log K))", title=f"{title}, T = {s.rounds}")
         panel.set_ylim(bottom=0)
-        panel.legend(frameon=False)
+        draw_legend(panel)
         experiment.check(
             f"exponent of {label} in regret / (√(KT) + √(dT log K))", exponent(x, constants), "at most", 0.1, kind="shape"
         )
     orders = [np.sqrt(arms * s.rounds) for arms in s.arms]
     prompt = [worst_over_gaps(experiment, arms, 0, order) / order for arms, order in zip(s.arms, orders, strict=True)]
-    by_arms.errorbar(
-        s.arms, [one.value for one in prompt], [1.96 * one.error for one in prompt], fmt="s--", label="no delay, over √(KT)"
-    )
-    by_arms.legend(frameon=False)
+    draw_measured(by_arms, s.arms, prompt, 1, "no delay, over √(KT)", fmt="s--")
+    draw_legend(by_arms)
     experiment.number("exponent of arms K in regret / √(KT) without any delay (Tsallis-INF)", exponent(s.arms, prompt))

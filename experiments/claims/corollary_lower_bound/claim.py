@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.skipping import truncated
+from jaxbandit.claims.figures import draw_legend
+from jaxbandit.theory.optimal_skipping import truncated
 
 
 def learners(longest, arms, rounds):
@@ -41,7 +42,7 @@ def run(experiment):
                 shares.append(bound / optimum)
                 experiment.number(f"explicit bound / min_S(|S| + √(D_S̄ log K)), K = {arms}, {label}", shares[-1])
             for index, (name, learner) in enumerate(learners(int(delays.max()), arms, s.rounds).items()):
-                ratio = theory.delayed(learner, delays, arms).ratio
+                ratio = theory.play_with_delays(learner, delays, arms).ratio
                 least = min(least, ratio)
                 panel.plot(
                     [ratio], [label], "osd^vx"[index], color=jb.plots.COLOURS[index], label=name if label == "fixed 10" else None
@@ -55,4 +56,4 @@ def run(experiment):
         panel.set_xlim(0.8, max(2.0, panel.get_xlim()[1]))
         panel.margins(y=0.15)
         panel.label_outer()
-    panels[-1].legend(frameon=False, fontsize=8)
+    draw_legend(panels[-1])

@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import exponent, regret_of
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import exponent, regret_of
 
 
 def run(experiment):
@@ -28,9 +29,7 @@ def run(experiment):
         regrets, orders = zip(*found, strict=True)
         power = exponent(x, regrets)
         fitted = max(one.value / order for one, order in found)
-        panel.errorbar(
-            x, [one.value for one in regrets], [1.96 * one.error for one in regrets], fmt="o-", label="MZS22, measured"
-        )
+        draw_measured(panel, x, regrets, label="MZS22, measured")
         panel.plot(x, fitted * np.array(orders), color="black", linestyle="--", label=f"{fitted:.2f} × the O-form (fitted)")
         panel.set(
             xscale="log",
@@ -39,6 +38,6 @@ def run(experiment):
             ylabel=f"mean pseudo-regret at T = {s.rounds}",
             title=f"{title}, Δ = {s.gap}: exponent {power.value:.2f}",
         )
-        panel.legend(frameon=False)
+        draw_legend(panel)
         experiment.check(f"exponent of {label}", power, "at most", 1.1, kind="shape")
         experiment.number(f"constant of the O-form that covers all {label}", fitted)

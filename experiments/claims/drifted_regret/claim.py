@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import mean_of
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import mean_of
 
 
 def run(experiment):
@@ -32,7 +33,7 @@ def run(experiment):
     paths.set(
         xlabel="drifted regret of a path", ylabel="regret of the path", title=f"Every path (K = {s.arms}, d_max = {s.delay})"
     )
-    paths.legend(frameon=False, fontsize=8)
+    draw_legend(paths)
 
     for index, (name, law) in enumerate(laws(s.short_rounds).items()):
         learner = jb.BestOfBothWorlds(max_delay=s.delay, linear=1.0, factor=1.0)
@@ -47,7 +48,7 @@ def run(experiment):
             0.0,
             resolution=0.02 * drifted,
         )
-        means.errorbar([index], [bias.value], [1.96 * bias.error], fmt="o", color=jb.plots.COLOURS[index], capsize=4)
+        draw_measured(means, [index], [bias], index, capsize=4)
         means.plot([index - 0.3, index + 0.3], [0.02 * drifted] * 2, color="grey")
         means.plot([index - 0.3, index + 0.3], [-0.02 * drifted] * 2, color="grey")
     means.axhline(0, color="black", linewidth=0.8)

@@ -6,6 +6,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
+from jaxbandit.claims.figures import draw_legend
 
 
 def games(s, arms):
@@ -61,7 +62,7 @@ def run(experiment):
         ylabel="largest x_t,i / x_s,i within d_max rounds",
         title=f"Drift, d_max = {s.delay}",
     )
-    panel.legend(frameon=False, fontsize=8)
+    draw_legend(panel)
     experiment.say(
         f"With the paper's constants {played:.3g} run-rounds were played, and every window of d_max + 1 rounds and every arm looked at."
     )

@@ -1,7 +1,8 @@
 """σ_max fixed, d_max grows: four learners."""
 
 import jaxbandit as jb
-from jaxbandit.theory.verdict import exponent, regret_of
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import exponent, regret_of
 
 
 def run(experiment):
@@ -27,15 +28,7 @@ def run(experiment):
             )
             for longest in s.longest
         ]
-        panel.errorbar(
-            s.longest,
-            [one.value for one in regrets],
-            [1.96 * one.error for one in regrets],
-            fmt="o" + jb.plots.STYLES[index],
-            color=jb.plots.COLOURS[index],
-            label=name,
-            capsize=2,
-        )
+        draw_measured(panel, s.longest, regrets, index, name)
         experiment.check(f"exponent of d_max at σ_max = 2, {name}", exponent(s.longest, regrets), "at most", 0.1, kind="open")
     panel.axhline(0.2 * s.rounds * (s.arms - 1) / s.arms, color="grey", linewidth=1, linestyle="--", label="uniform play")
     panel.set(
@@ -45,6 +38,6 @@ def run(experiment):
         ylabel=f"mean pseudo-regret at T = {s.rounds}",
         title=f"σ_max = 2, K = {s.arms}, Δ = 0.2",
     )
-    panel.legend(frameon=False, fontsize=8)
+    draw_legend(panel)
     depends = [check.label.split(", ", 1)[1] for check in experiment.checks if check.outcome(1.96) == "fails"]
     experiment.say(f"At σ_max = 2 the regret grows with d_max for: {', '.join(depends) or 'none of the learners'}.")

@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import mean_of, regret_of
+from jaxbandit.claims.figures import draw_legend
+from jaxbandit.claims.verdict import mean_of, regret_of
 
 
 def run(experiment):
@@ -60,7 +61,7 @@ def run(experiment):
             )
         panel.set_xticks(np.arange(len(laws)) + 0.3, [name.replace(" ", "\n", 1) for name in laws], fontsize=8)
         panel.set(ylabel=f"mean pseudo-regret at T = {s.rounds}", title=regime)
-        panel.legend(frameon=False, fontsize=8)
+        draw_legend(panel)
     worse = [
         label.split("paired, ")[1] for label, one in experiment.numbers if label.startswith("MZS24") and one.interval()[0] > 0
     ]

@@ -4,6 +4,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
+from jaxbandit.claims.figures import draw_legend
 
 ARMS, LONGEST, FACTOR = 4, 15, 1.0  # a small γ₀, so that float32 shows Σσ in the rate
 
@@ -49,7 +50,7 @@ def run(experiment):
         ylabel="Σ a(a − 1)/2 over Σ σ, mean over runs",
         title="At most 1; bursts reach it",
     )
-    panel.legend(frameon=False, fontsize=8)
+    draw_legend(panel)
     experiment.check("largest Σ a(a − 1)/2 over Σσ at a recorded round", tightest, "at most", 1.0)
     experiment.check("rounds in which the lemma failed, all laws and runs", violations, "at most", 0)
     experiment.check(

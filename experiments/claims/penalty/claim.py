@@ -4,6 +4,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
+from jaxbandit.claims.figures import draw_legend, draw_runs
 
 
 def run(experiment):
@@ -26,13 +27,8 @@ def run(experiment):
             f"largest penalty / limit of all paths and recorded rounds, {name}", np.max(penalty / limit), "at most", 1.0
         )
         experiment.check(f"largest limit / (2A + C + const), {name}", np.max(limit / coarse), "at most", 1.0)
-        for values, label, style in (
-            (penalty, "penalty", "-"),
-            (limit, "limit, path by path", "--"),
-            (coarse, "2A + C + const", "-."),
-        ):
-            panel.plot(result.rounds, values.mean(-1), linestyle=style, label=label)
-            low, high = np.quantile(values, [0.025, 0.975], axis=-1)
-            panel.fill_between(result.rounds, low, high, alpha=0.2)
+        curves = {"penalty": penalty, "limit, path by path": limit, "2A + C + const": coarse}
+        for index, (label, values) in enumerate(curves.items()):
+            draw_runs(panel, result.rounds, values, index, label)
         panel.set(xscale="log", xlabel="round t", ylabel="sum up to t", title=f"delays: {name} (bands: 95 % of the runs)")
-        panel.legend(frameon=False)
+        draw_legend(panel)

@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import mean_of, regret_of
+from jaxbandit.claims.figures import draw_legend
+from jaxbandit.claims.verdict import mean_of, regret_of
 
 
 def run(experiment):
@@ -45,4 +46,4 @@ def run(experiment):
             xscale="log", yscale="log", xlabel="round t", ylabel="mean up to t", title=f"Δ = {gap}, bursts of {s.delay + 1}"
         )
         panel.set_ylim(bottom=0.1)
-        panel.legend(frameon=False, fontsize=8)
+        draw_legend(panel)

@@ -4,6 +4,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
+from jaxbandit.claims.figures import draw_legend
 
 
 def sequence(kind, rounds, rng):
@@ -51,6 +52,6 @@ def run(experiment):
         ylabel="σ_max",
         title=f"{len(KINDS) * s.sequences} delay sequences, T = {s.rounds}",
     )
-    panel.legend(frameon=False, fontsize=8)
+    draw_legend(panel)
     experiment.check("largest σ_max / min_S(|S| + d_max(S̄))", worst, "at most", 1.0)
     experiment.check("sequences for which the simulator counts another σ_max", differ, "at most", 0)

@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import mean_of
+from jaxbandit.claims.figures import draw_legend, draw_runs
+from jaxbandit.claims.verdict import mean_of
 
 
 def run(experiment):
@@ -31,11 +32,10 @@ def run(experiment):
             "first part, path by path": read["stability_limit"],
             "second part, constant 4": 4 * expected,
         }
-        for (label, values), style in zip(curves.items(), ("-", "--", "-."), strict=True):
+        for index, (label, values) in enumerate(curves.items()):
             come = values.mean(-1) > 0  # nothing before the first feedback
-            panel.plot(result.rounds[come], values[come].mean(-1), linestyle=style, label=label)
-            panel.fill_between(result.rounds[come], *np.quantile(values[come], [0.025, 0.975], axis=-1), alpha=0.2)
+            draw_runs(panel, result.rounds[come], values[come], index, label)
         panel.set(
             xscale="log", yscale="log", xlabel="round t", ylabel="sum up to t", title=f"delays: {name} (bands: 95 % of the runs)"
         )
-        panel.legend(frameon=False)
+        draw_legend(panel)

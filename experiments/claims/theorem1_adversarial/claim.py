@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import Measured, exponent, regret_of
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import Measured, exponent, regret_of
 
 
 def adversaries(s):
@@ -67,7 +68,7 @@ def run(experiment):
         title=f"Three adversaries (K = {s.arms}, d = {s.delay})",
     )
     left.set_ylim(bottom=0.02)  # room for the legend
-    left.legend(frameon=False, fontsize=7, ncols=2, loc="lower left")
+    draw_legend(left, fontsize=7, ncols=2, loc="lower left")
 
     by_time = [np.full(rounds, s.delay) for rounds in s.horizons]
     by_total = [np.where(np.arange(s.rounds) % 16 < count, s.delay, 0) for count in s.waiting]
@@ -79,7 +80,7 @@ def run(experiment):
         y = [worst_over_gaps(experiment, delays) for delays in sequences]
         top = [float(explicit(delays, s.arms)[-1]) for delays in sequences]
         power = exponent(x, y)
-        panel.errorbar(x, [one.value for one in y], [1.96 * one.error for one in y], fmt="o-", label="MZS22, worst gap")
+        draw_measured(panel, x, y, label="MZS22, worst gap")
         panel.plot(x, top, color="black", label="explicit bound")
         panel.plot(
             x,
@@ -95,7 +96,7 @@ def run(experiment):
             ylabel="largest mean regret over gaps",
             title=f"Growth in {what}: exponent {power.value:.2f}",
         )
-        panel.legend(frameon=False, fontsize=8)
+        draw_legend(panel)
         experiment.check(f"exponent of {what}", power, "at most", 0.6, kind="shape")
         experiment.number(
             f"exponent of {what} in the explicit bound over the same range", exponent(x, [Measured(one) for one in top])

@@ -4,7 +4,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.theory.verdict import exponent, growth, regret_of, slope
+from jaxbandit.claims.figures import draw_legend, draw_measured
+from jaxbandit.claims.verdict import exponent, growth, regret_of, slope
 
 BEST = 0.4  # fixed: importance-weighted losses of the best arm are then as noisy for every gap
 
@@ -32,10 +33,7 @@ def run(experiment):
             rounds=s.rounds,
             runs=s.runs,
         )
-        estimate = result.estimate()
-        colour, style = jb.plots.COLOURS[index], jb.plots.STYLES[index % 4]
-        time.plot(result.rounds, estimate.mean, color=colour, linestyle=style, label=f"Δ = {gap}")
-        time.fill_between(result.rounds, estimate.low, estimate.high, color=colour, alpha=0.3)
+        jb.plots.draw_estimate(time, result.estimate(), index, f"Δ = {gap}")
         slopes.append(slope(result))
         bound = limit(gap, s.arms, s.rounds, s.delay, s.delay)
         experiment.check(f"regret at T, Δ = {gap}, against the recomputed bound", regret_of(result), "at most", bound)
@@ -51,12 +49,12 @@ def run(experiment):
         time.plot(result.rounds, result.estimate().mean, color="grey", linestyle=style, label=f"{name}, Δ = 0.2")
         experiment.number(f"{name}: regret per log t over the last decade, Δ = 0.2", slope(result))
     time.set(xscale="log", xlabel="round t", ylabel="mean pseudo-regret", title=f"Growth in time (K = {s.arms}, d = {s.delay})")
-    time.legend(frameon=False, fontsize=8)
+    draw_legend(time)
 
     inverse = [1 / gap for gap in s.gaps]
     power = exponent(inverse, slopes)
     experiment.check("exponent of 1/Δ in the slope (regret per log t)", power, "at most", 1.1, kind="shape")
-    gaps.errorbar(inverse, [one.value for one in slopes], [1.96 * one.error for one in slopes], fmt="o", label="MZS22, measured")
+    draw_measured(gaps, inverse, slopes, label="MZS22, measured", fmt="o")
     gaps.plot(inverse, lines, color="black", linestyle="--", label="Lai–Robbins, slope of any consistent learner")
     gaps.plot(inverse, (s.arms - 1) * np.array(inverse), color="grey", linestyle=":", label="Σ 1/Δ_i (theorem, constant 1)")
     gaps.set(
@@ -66,7 +64,7 @@ def run(experiment):
         ylabel="regret per unit of log t, last decade",
         title=f"Slope ∝ Δ^−{power.value:.2f}",
     )
-    gaps.legend(frameon=False, fontsize=8)
+    draw_legend(gaps)
 
     def outlier(longest, wait):
         law = jb.delays.Outlier(first=longest, delay=wait, bound=32, long_waits=1)
@@ -77,11 +75,8 @@ def run(experiment):
 
     by_longest = [outlier(longest, 1)[0] for longest in s.longest]
     by_sigma, sigmas = zip(*[outlier(max(s.longest), wait) for wait in s.waits], strict=True)
-    for x, y, label, style in (
-        (s.longest, by_longest, "d_max moves, σ_max = 2", "o-"),
-        (sigmas, by_sigma, f"σ_max moves, d_max = {max(s.longest)}", "s--"),
-    ):
-        delays.errorbar(x, [one.value for one in y], [1.96 * one.error for one in y], fmt=style, label=label, capsize=2)
+    draw_measured(delays, s.longest, by_longest, 0, "d_max moves, σ_max = 2")
+    draw_measured(delays, sigmas, by_sigma, 1, f"σ_max moves, d_max = {max(s.longest)}", fmt="s--")
     delays.set(
         xscale="log",
         yscale="log",
@@ -89,7 +84,7 @@ def run(experiment):
         ylabel=f"mean pseudo-regret at T = {s.outlier_rounds}",
         title="Which delay costs? (Δ = 0.2)",
     )
-    delays.legend(frameon=False, fontsize=8)
+    draw_legend(delays)
     experiment.check("exponent of d_max, σ_max = 2", exponent(s.longest, by_longest), "at most", 1.1, kind="shape")
     experiment.check(f"exponent of σ_max, d_max = {max(s.longest)}", exponent(sigmas, by_sigma), "at most", 1.1, kind="shape")
     for longest, regret in zip(s.longest, by_longest, strict=True):

@@ -1,0 +1,6 @@
+"""The learner in a live system: one decision at a time, feedback whenever it comes."""
+
+from jaxbandit.agent.agent import Agent
+from jaxbandit.agent.tickets import Ticket, TicketError
+
+__all__ = ["Agent", "Ticket", "TicketError"]

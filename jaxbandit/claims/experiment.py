@@ -1,0 +1,141 @@
+"""What a claim's script works with: its settings, simulations that survive an interruption, and the page it fills."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+
+from jaxbandit import plots
+from jaxbandit.claims.mark import code_mark
+from jaxbandit.claims.verdict import Check, Measured, width
+from jaxbandit.forms import block_size
+from jaxbandit.measure import ControlVariates
+from jaxbandit.result import Result, fingerprint
+from jaxbandit.simulation import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PIECE = 1_000_000_000  # run-rounds between two saves of a long simulation
+RECORD = 25
+
+
+class Experiment:
+    """One run of a claim.
+
+    Args:
+      settings: of the full or the quick run.
+      seed: of the key.
+      folder: where pieces of long simulations wait until the claim is done.
+    """
+
+    def __init__(self, settings: dict[str, Any], seed: int, folder: Path):
+        self.settings = SimpleNamespace(**settings)
+        self.key = jax.random.key(seed)
+        self.checks: list[Check] = []
+        self.numbers: list[tuple[str, Measured]] = []
+        self.sentences: list[str] = []
+        self.played = 0  # run-rounds
+        self.kept = 0  # of them, by an earlier call
+        self.figure: Figure | None = None
+        self._folder = folder
+        self._pieces: list[Path] = []
+
+    def simulate(
+        self, learner: Any, losses: Any, delays: Any, *, rounds: int, runs: int, measure: Sequence[Any] = (), **options: Any
+    ) -> Result:
+        """:func:`jaxbandit.simulate` with the claim's key and control variates; long ones in pieces that are kept."""
+        self.played += rounds * runs
+        game = (learner, losses, delays)
+        options = {"rounds": rounds, "record": RECORD, "measure": [ControlVariates(), *measure], **options}
+        block = block_size(losses.num_arms)
+        size = max(PIECE // rounds // block, 1) * block
+        if runs <= size:
+            return simulate(*game, runs=runs, key=self.key, **options)
+        return Result.concat_runs(
+            [self._piece(game, first, min(size, runs - first), options) for first in range(0, runs, size)],
+        )
+
+    def _piece(self, game: tuple[Any, Any, Any], first: int, count: int, options: dict[str, Any]) -> Result:
+        """Some runs of a long simulation, from a file if an earlier call played them."""
+        identity = fingerprint(*game, self.key, options["measure"])
+        shape = (first, count, {name: value for name, value in options.items() if name != "measure"})
+        name = hashlib.sha256(repr((identity, shape, code_mark())).encode()).hexdigest()[:16]
+        path = self._folder / f"{name}.npz"
+        self._pieces.append(path)
+        if path.exists():
+            self.kept += count * options["rounds"]
+            return Result.load(path)
+        result = simulate(*game, runs=count, first_run=first, key=self.key, **options)
+        result.save(path)
+        return result
+
+    def forget_pieces(self) -> None:
+        """Remove the pieces of this run; what they were kept for is done."""
+        for path in self._pieces:
+            path.unlink(missing_ok=True)
+        if self._pieces and not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
+    def panels(self, columns: int) -> "list[Axes]":
+        """The panels of the claim's figure."""
+        self.figure, panels = plots.figure(columns)
+        return panels
+
+    def check(
+        self,
+        label: str,
+        measured: Measured | float,
+        relation: Literal["at most", "at least", "equals"],
+        bound: float,
+        resolution: float = 0.0,
+        kind: Literal["proved", "shape", "open"] = "proved",
+    ) -> None:
+        """Compare; a plain number is exact (or the worst of all paths)."""
+        self.checks.append(Check(label, _measured(measured), relation, float(bound), resolution, kind))
+
+    def number(self, label: str, measured: Measured | float) -> None:
+        """A number for the page that decides nothing."""
+        self.numbers.append((label, _measured(measured)))
+
+    def say(self, sentence: str) -> None:
+        """A plain sentence for the page."""
+        self.sentences.append(sentence)
+
+    def found(self) -> dict[str, Any]:
+        """Checks, numbers and sentences, as they go into claim.json."""
+        z = width(self.checks)
+        return {
+            "checks": [
+                {
+                    "label": check.label,
+                    "value": check.measured.value,
+                    "low": check.measured.interval(z)[0],
+                    "high": check.measured.interval(z)[1],
+                    "relation": check.relation,
+                    "bound": check.bound,
+                    "resolution": check.resolution,
+                    "kind": check.kind,
+                    "room": check.room(z),
+                    "outcome": check.outcome(z),
+                }
+                for check in self.checks
+            ],
+            "numbers": [
+                {"label": label, "value": measured.value, "low": measured.interval()[0], "high": measured.interval()[1]}
+                for label, measured in self.numbers
+            ],
+            "sentences": self.sentences,
+            "interval_width": z,
+            "settings": vars(self.settings),
+            "run_rounds": self.played,
+            "kept_run_rounds": self.kept,
+        }
+
+
+def _measured(number: Measured | float) -> Measured:
+    return number if isinstance(number, Measured) else Measured(float(number))

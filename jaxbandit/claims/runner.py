@@ -1,0 +1,164 @@
+"""Runs the claims: one experiment for each statement of the paper, and a page for each.
+
+A statement is a folder with ``claim.toml`` (what is claimed, the seed, the settings of the full and the quick run) and
+``claim.py`` with ``run(experiment)``; the folders are in ``experiments/claims``. What a statement found is written to
+``DIR/<statement>/claim.json`` when it is done, and not computed again unless what it depends on changed
+(:mod:`jaxbandit.claims.mark`). Pages are written from that file, every time.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxbandit
+from jaxbandit.claims import pages
+from jaxbandit.claims.experiment import Experiment
+from jaxbandit.claims.figures import label_short_logarithms
+from jaxbandit.claims.mark import mark
+from jaxbandit.claims.verdict import judge
+from jaxbandit.files import whole_file, write_whole
+
+# In an installed package the statements lie beside this file, in a checkout in experiments/.
+FOLDERS = (Path(__file__).parent / "statements", Path(__file__).parents[2] / "experiments" / "claims")
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """A folder of ``experiments/claims``, read."""
+
+    name: str
+    title: str
+    claim: str  # what the paper says
+    where: str  # in the paper
+    shows: str  # what the experiment can and cannot show
+    order: int
+    seed: int
+    full: dict[str, Any]
+    quick: dict[str, Any]  # what differs in the quick run
+    folder: Path
+
+    @classmethod
+    def read(cls, folder: Path) -> "Statement":
+        file = folder / "claim.toml"
+        try:
+            given = {"quick": {}, **tomllib.loads(file.read_text(encoding="utf-8"))}
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file}: this is not TOML ({error})") from None
+        known = {field.name for field in dataclasses.fields(cls)} - {"name", "folder"}
+        if set(given) != known:
+            odd = sorted(set(given) ^ known)
+            raise ValueError(f"{file}: {', '.join(odd)} too many or missing; a claim has {', '.join(sorted(known))}")
+        return cls(name=folder.name, folder=folder, **given)
+
+    def settings(self, quick: bool) -> dict[str, Any]:
+        """The settings of the full or of the quick run."""
+        return {**self.full, **self.quick} if quick else dict(self.full)
+
+
+def find_statements(folder: Path | None = None) -> list[Statement]:
+    """All statements, in the order of the paper."""
+    folders = (folder,) if folder else FOLDERS
+    here = next((folder for folder in folders if folder.is_dir()), None)
+    found = sorted(here.glob("*/claim.toml")) if here else []
+    if not found:
+        raise ValueError(
+            f"no statements in {' or '.join(map(str, folders))}: give --statements, a folder like experiments/claims"
+        )
+    return sorted((Statement.read(path.parent) for path in found), key=lambda statement: statement.order)
+
+
+def choose(only: Sequence[str] = (), folder: Path | None = None) -> list[Statement]:
+    """The statements with these names, all without names, in the order of the paper."""
+    known = find_statements(folder)
+    names = [statement.name for statement in known]
+    for name in only:
+        if name not in names:
+            raise ValueError(f"--only {name}: no such statement; there are {', '.join(names)}")
+    return [statement for statement in known if not only or statement.name in only]
+
+
+def run(out: Path, statements: Sequence[Statement], quick: bool = False) -> list[str]:
+    """Run the statements, write the pages and ``claims.json``; returns those of which a check with proved constants fails."""
+    found, start = [], time.perf_counter()
+    for statement in statements:
+        found.append(run_statement(statement, out, quick))
+        print(f"{found[-1]['verdict']:28}{statement.title}  ({found[-1]['seconds']:.0f} s)", flush=True)
+    seconds = time.perf_counter() - start
+    summary = {"quick": quick, "seconds": round(seconds, 1), "statements": found}
+    write_whole(out / "claims.json", json.dumps(summary, indent=1))
+    pages.write_index(found, out)
+    refuted = [one["name"] for one in found if one["refuted"]]
+    print(f"\n{len(found)} statements in {seconds:.0f} s; the pages are in {out}, start with index.html.")
+    if refuted:
+        print(f"PROVED AND YET MEASURED OTHERWISE: {', '.join(refuted)}")
+    return refuted
+
+
+def run_statement(statement: Statement, out: Path, quick: bool = False) -> dict[str, Any]:
+    """Run one statement unless it is done, write its page, and return what it found."""
+    folder = out / statement.name
+    file = folder / "claim.json"
+    now = mark(statement.folder / "claim.py", statement.seed, statement.settings(quick))
+    found = _read(file)
+    if found is None or found.get("mark") != now:
+        found = _compute(statement, folder, quick) | {"mark": now}
+        found["command"] = f"jaxbandit claims --only {statement.name}{' --quick' if quick else ''} --out {out.name or 'DIR'}"
+        # This file says that the statement is done.
+        write_whole(file, json.dumps(found, indent=1, default=float))
+        found = json.loads(file.read_text(encoding="utf-8"))
+    pages.write(found, folder)
+    return found
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # not there, or not written by us
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _compute(statement: Statement, folder: Path, quick: bool) -> dict[str, Any]:
+    start = time.perf_counter()
+    experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces")
+    _load(statement).run(experiment)
+    verdict = judge(experiment.checks)
+    if experiment.figure is not None:
+        label_short_logarithms(experiment.figure)
+        with whole_file(folder / "figure.png") as file:
+            experiment.figure.savefig(file, dpi=110)
+    experiment.forget_pieces()
+    return {
+        "name": statement.name,
+        "title": statement.title,
+        "verdict": str(verdict),
+        "outcome": verdict.outcome,
+        "room": verdict.room,
+        "refuted": verdict.refuted,
+        "claim": statement.claim,
+        "where": statement.where,
+        "shows": statement.shows,
+        **experiment.found(),
+        "key": f"jax.random.key({statement.seed})",
+        "quick": quick,
+        "seconds": round(time.perf_counter() - start, 1),
+        "versions": {"jaxbandit": jaxbandit.__version__, "jax": jax.__version__, "numpy": np.__version__},
+    }
+
+
+def _load(statement: Statement) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"claim_{statement.name}", statement.folder / "claim.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,150 @@
+"""When a measured statement holds, holds with room, is not shown, or fails: decided here and nowhere else.
+
+A check compares a measured number and its 95 % interval with a bound. The whole interval on the right side: it holds. The whole
+interval on the wrong side: it fails. Else it is not shown. The intervals of one statement hold together (Bonferroni).
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+
+Outcome = Literal["holds", "not shown", "fails"]
+LEVEL = 0.05
+ROOM = 1.05  # less than this is not worth calling room
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A number with its standard error; error 0: exact, or the worst of all paths, where nothing was averaged."""
+
+    value: float
+    error: float = 0.0
+
+    def __add__(self, other: "Measured") -> "Measured":
+        return Measured(self.value + other.value, math.hypot(self.error, other.error))
+
+    def __truediv__(self, number: float) -> "Measured":
+        return Measured(self.value / number, self.error / abs(number))
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        return self.value - z * self.error, self.value + z * self.error
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One comparison of a statement."""
+
+    label: str
+    measured: Measured
+    relation: Literal["at most", "at least", "equals"]
+    bound: float
+    resolution: float = 0.0  # of "equals": how near is the same
+    kind: Literal["proved", "shape", "open"] = "proved"
+    # proved: with these constants, so it can be refuted. shape: an exponent or an order at finite T; the wrong side is "not
+    # shown", because an O-form says nothing about any one T. open: a question; both answers are answers.
+
+    def outcome(self, z: float) -> Outcome:
+        low, high = self.measured.interval(z)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return "fails"
+        right, wrong = {
+            "at most": (high <= self.bound, low > self.bound),
+            "at least": (low >= self.bound, high < self.bound),
+            "equals": (
+                self.bound - self.resolution <= low and high <= self.bound + self.resolution,
+                high < self.bound - self.resolution or low > self.bound + self.resolution,
+            ),
+        }[self.relation]
+        return "holds" if right else "fails" if wrong and self.kind != "shape" else "not shown"
+
+    def room(self, z: float) -> float | None:
+        """How many times further the bound is than the near end of the interval; None where that means nothing."""
+        low, high = self.measured.interval(z)
+        if self.kind != "proved" or self.relation == "equals" or min(self.bound, low, high) <= 0:
+            return None
+        return self.bound / high if self.relation == "at most" else low / self.bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The worst outcome of a statement's checks, and the least room."""
+
+    outcome: Outcome
+    room: float | None
+    refuted: bool  # a check with proved constants fails
+
+    def __str__(self) -> str:
+        if self.outcome == "holds" and self.room is not None and self.room >= ROOM:
+            return f"holds with room {self.room:.3g}"
+        return self.outcome
+
+
+def width(checks: Sequence[Check]) -> float:
+    """How many standard errors an interval reaches, so that all of a statement's hold together."""
+    averaged = sum(check.measured.error > 0 for check in checks)
+    return NormalDist().inv_cdf(1 - LEVEL / 2 / max(averaged, 1))
+
+
+def judge(checks: Sequence[Check]) -> Verdict:
+    """The verdict on a statement.
+
+    >>> from jaxbandit.claims.verdict import Check, Measured, judge
+    >>> print(judge([Check("regret", Measured(10.0, 0.1), "at most", 30.0)]))
+    holds with room 2.94
+    >>> print(judge([Check("regret", Measured(31.0, 0.1), "at most", 30.0)]))
+    fails
+    """
+    if not checks:
+        raise ValueError("checks=[]: a statement needs at least one check, else nothing was shown")
+    z = width(checks)
+    outcomes = [check.outcome(z) for check in checks]
+    worst: Outcome = "fails" if "fails" in outcomes else "not shown" if "not shown" in outcomes else "holds"
+    rooms = [room for check in checks if (room := check.room(z)) is not None]
+    refuted = any(o == "fails" and check.kind == "proved" for o, check in zip(outcomes, checks, strict=True))
+    return Verdict(worst, min(rooms, default=None), refuted)
+
+
+def mean_of(result: Any, values: np.ndarray) -> Measured:
+    """The mean over runs of ``values [runs]``, narrowed by the control variates of ``result`` where it has them."""
+    estimate = dataclasses.replace(result, regret=np.broadcast_to(values, result.regret.shape)).estimate()
+    return Measured(float(estimate.mean[-1]), float(estimate.error[-1]))
+
+
+def regret_of(result: Any) -> Measured:
+    """The mean regret at the last recorded round."""
+    return mean_of(result, result.regret[-1])
+
+
+def exponent(x: Sequence[float], y: Sequence[Measured]) -> Measured:
+    """p of the least-squares line log y = p·log x + c, with the error that the errors of y leave in it.
+
+    >>> from jaxbandit.claims.verdict import Measured, exponent
+    >>> round(exponent([1, 2, 4], [Measured(3.0), Measured(12.0), Measured(48.0)]).value, 6)
+    2.0
+    """
+    if any(one.value <= 0 for one in y):
+        return Measured(math.nan, math.nan)
+    at = np.log(np.asarray(x, float))
+    weights = (at - at.mean()) / np.sum((at - at.mean()) ** 2)
+    values, errors = np.array([one.value for one in y]), np.array([one.error for one in y])
+    return Measured(float(weights @ np.log(values)), float(np.sqrt(np.sum((weights * errors / values) ** 2))))
+
+
+def growth(result: Any, factor: float = 10.0) -> Measured:
+    """The exponent of the regret in t over the last ``factor`` of rounds: log(R_T/R_{T/factor})/log(factor)."""
+    early = int(np.searchsorted(result.rounds, result.rounds[-1] / factor))
+    span = np.log(result.rounds[-1] / result.rounds[early])
+    first, last = result.regret[early].mean(), result.regret[-1].mean()
+    # Linear in the runs, so that the control variates apply: d log R = dR/R.
+    share = mean_of(result, (result.regret[-1] - last) / last - (result.regret[early] - first) / first)
+    return Measured(float((np.log(last / first) + share.value) / span), share.error / span)
+
+
+def slope(result: Any, factor: float = 10.0) -> Measured:
+    """Regret per unit of log t over the last ``factor`` of rounds."""
+    early = int(np.searchsorted(result.rounds, result.rounds[-1] / factor))
+    return mean_of(result, result.regret[-1] - result.regret[early]) / np.log(result.rounds[-1] / result.rounds[early])

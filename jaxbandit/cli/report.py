@@ -1,0 +1,21 @@
+"""``jaxbandit report``: a sweep as one HTML file."""
+
+from pathlib import Path
+
+from jaxbandit.cli.options import check_folder
+from jaxbandit.sweeps.report import write_report
+
+
+def report(folder: Path, /, *, out: Path | None = None) -> None:
+    """Curves, tables and tests of a sweep as one HTML file that needs no network, with PNGs beside it.
+
+    Parameters
+    ----------
+    folder
+        The sweep.
+    out
+        Folder for report.html and the PNGs; by default FOLDER/report.
+    """
+    if out is not None:
+        check_folder(out)
+    print(f"written: {write_report(folder, out)}")

@@ -1,0 +1,132 @@
+"""``jaxbandit run``: one simulation."""
+
+import contextlib
+import dataclasses
+import re
+import tomllib
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxbandit.cli.options import Whole, importable, output_files
+from jaxbandit.cli.speaking import CommandError
+from jaxbandit.files import whole_file
+from jaxbandit.plots import take_literally
+from jaxbandit.simulation import simulate
+from jaxbandit.sweeps.plan import Plan, measurements
+from jaxbandit.sweeps.spec import AXES, SpecError, find
+
+
+def run(
+    spec: Path | None = None,
+    /,
+    *,
+    learner: str | None = None,
+    losses: str | None = None,
+    delays: str | None = None,
+    rounds: Whole | None = None,
+    runs: Whole | None = None,
+    seed: Whole | None = None,
+    out: Path = Path("run"),
+    imports: bool = False,
+) -> None:
+    """One simulation: prints a table, writes a figure and the result.
+
+    Parameters
+    ----------
+    spec
+        A spec with one learner, one loss law and one delay law; or leave it out and name them:
+    learner
+        Such as "bobw(max_delay=10)", with any of its fields.
+    losses
+        Such as "bernoulli(means=[0.3, 0.5, 0.5])".
+    delays
+        Such as "fixed(delay=10)".
+    rounds
+        In place of the spec's; without a spec 10000.
+    runs
+        In place of the spec's; without a spec 256.
+    seed
+        Of the key, without a spec.
+    out
+        OUT.png and OUT.npz are written.
+    imports
+        Allow learners and laws of your own as "module:Class"; this runs that module.
+    """
+    figure, data = output_files(out, ".png", ".npz")
+    if imports:
+        importable()
+    named = {"learners": learner, "losses": losses, "delays": delays}
+    if spec is None:
+        source: Any = from_words(named) | {"rounds": 10_000, "runs": 256, "seed": 0 if seed is None else seed}
+    else:
+        source = spec
+        given = [
+            f"--{name}"
+            for name, value in zip(("learner", "losses", "delays", "seed"), (*named.values(), seed))
+            if value is not None
+        ]
+        if given:
+            raise CommandError(f"{given[0]}: give a spec or name the learner, losses and delays, not both")
+    plan = Plan.make(source, rounds=rounds, runs=runs, imports=imports)
+    if len(plan.cells) != 1:
+        raise CommandError(f"{spec}: this spec has {len(plan.cells)} cells; `run` plays one, `sweep` plays them all")
+    for note in plan.notes:
+        warnings.warn(note, stacklevel=1)
+    cell = plan.cells[0]
+    result = simulate(
+        cell.learner,
+        cell.losses,
+        cell.delays,
+        rounds=plan.rounds,
+        runs=plan.runs,
+        key=jax.random.key(plan.spec.seed, impl="threefry2x32"),
+        record=plan.record(),
+        measure=measurements(plan.spec.control_variates),
+        progress=True,
+    )
+    estimate = result.estimate()
+    print(", ".join(plan.axes[axis][0].label for axis in AXES) + f"; {plan.runs} runs")
+    print(f"{'round':>12} {'regret':>12}   95 % interval")
+    for index in sorted({*range(len(estimate.rounds) - 1, -1, -max(1, len(estimate.rounds) // 10))}):
+        print(
+            f"{estimate.rounds[index]:12d} {estimate.mean[index]:12.2f}   {estimate.low[index]:.2f} to {estimate.high[index]:.2f}"
+        )
+    result.save(data)
+    drawing = result.plot(title=plan.axes["learners"][0].label)
+    take_literally(drawing)  # a label may be anything
+    with whole_file(figure) as file:
+        drawing.savefig(file, dpi=150)
+    print(f"written: {figure}, {data}")
+
+
+def from_words(named: Mapping[str, str | None]) -> dict[str, Any]:
+    """``bobw(max_delay=10)`` or ``bobw(10)`` as the table it stands for; the fields are TOML, nothing is evaluated."""
+    document, problems = {}, []
+    for axis, text in named.items():
+        option = f"--{axis.removesuffix('s') if axis == 'learners' else axis}"
+        match = re.fullmatch(r"\s*([\w+:.-]+)\s*(?:\((.*)\))?\s*", text or "", re.DOTALL)
+        if match is None:
+            problems.append(f"{option}: {text!r} is not of the form NAME or NAME(FIELD=VALUE, ...), and no spec is given")
+            continue
+        try:
+            document[axis] = [{**_fields(axis, match[1], match[2] or ""), "name": match[1]}]
+        except tomllib.TOMLDecodeError as error:
+            problems.append(f"{option}: {text!r}: the fields are not FIELD=VALUE, FIELD=VALUE ({error})")
+    if problems:
+        raise SpecError("run", problems)
+    return document
+
+
+def _fields(axis: str, name: str, text: str) -> dict[str, Any]:
+    """``delay=10`` by name, or ``10`` in the order in which the class has its fields."""
+    cls = find(axis, name)
+    if text and cls is not None:
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            values = tomllib.loads(f"fields = [{text}]")["fields"]
+            names = [one.name for one in dataclasses.fields(cls)]
+            return dict(zip(names[: len(values)], values, strict=True)) if len(values) <= len(names) else {}
+    return tomllib.loads(f"fields = {{{text}}}")["fields"]

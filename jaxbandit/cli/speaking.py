@@ -1,0 +1,108 @@
+"""How every command speaks to its user: an error is a sentence and an exit status, never a traceback.
+
+====  =========================================================================
+0     all is well
+1     something failed or is damaged
+2     the spec or the command line is wrong; nothing was computed or written
+130   stopped by Ctrl-C
+====  =========================================================================
+
+``JAXBANDIT_TRACEBACK=1`` shows where an error came from.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+
+import jax
+
+from jaxbandit.sweeps import MismatchError, SpecError, StoreError
+
+FAILED, WRONG_COMMAND, STOPPED = 1, 2, 130
+PATIENCE = 3.0  # seconds between Ctrl-C and the end of the program
+
+
+class CommandError(Exception):
+    """The command line is wrong: one sentence that names the option, its value and what would be right."""
+
+
+def speak(command: Callable[[], int | None], when_stopped: str) -> int:
+    """Call ``command`` and return the exit status; whatever it raises is told in a sentence.
+
+    Args:
+      command: returns None or an exit status.
+      when_stopped: what Ctrl-C leaves behind.
+    """
+    warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
+    farewell = f"\nstopped; {when_stopped}"
+    try:
+        with _end_soon_after_an_interrupt(farewell):
+            return command() or 0
+    except KeyboardInterrupt:
+        print(farewell, file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if os.environ.get("JAXBANDIT_TRACEBACK"):
+            traceback.print_exc()
+        status, sentence = _told(error)
+        print(sentence, file=sys.stderr)
+        return status
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """Exit status and sentence of an error."""
+    if isinstance(error, SpecError | MismatchError | CommandError):
+        return WRONG_COMMAND, str(error)
+    if isinstance(error, StoreError | ImportError | OSError):
+        return FAILED, str(error)
+    platforms = os.environ.get("JAX_PLATFORMS")
+    if platforms and not _jax_starts():
+        return FAILED, f"JAX_PLATFORMS={platforms}: JAX cannot start this platform here; set it to cpu, or unset it"
+    line = (str(error).strip().splitlines() or ["no message"])[0]
+    return FAILED, f"{type(error).__name__}: {line} (JAXBANDIT_TRACEBACK=1 shows where)"
+
+
+def _jax_starts() -> bool:
+    try:
+        jax.devices()
+    except Exception:  # what is raised differs between versions of JAX and between platforms
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _end_soon_after_an_interrupt(farewell: str) -> Iterator[None]:
+    """End the program a few seconds after Ctrl-C, even if the main thread cannot notice it.
+
+    Python tells its main thread of a signal only between two steps of its own. A thread that waits inside XLA, for a compiler
+    or a device, would notice a minute later. So the signal also wakes a thread that waits for nothing else.
+    """
+    ended = threading.Event()
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+
+    def wait() -> None:
+        while (heard := ear.recv(1)) and signal.SIGINT not in heard:
+            pass
+        if heard and not ended.wait(PATIENCE):
+            print(farewell, file=sys.stderr, flush=True)
+            os._exit(STOPPED)
+        ear.close()
+
+    before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=wait, name="jaxbandit-interrupt", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.set_wakeup_fd(before)
+        mouth.close()

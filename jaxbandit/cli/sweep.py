@@ -1,0 +1,140 @@
+"""``jaxbandit sweep``: a grid of games into a folder, begun or gone on with."""
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxbandit import sweeps
+from jaxbandit.cli.options import Whole, check_folder, importable
+from jaxbandit.cli.speaking import FAILED
+from jaxbandit.sweeps.plan import Plan
+from jaxbandit.sweeps.spec import SpecError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def sweep(
+    spec: Path,
+    /,
+    *,
+    out: Path,
+    rounds: Whole | None = None,
+    runs: Whole | None = None,
+    memory: str | None = None,
+    dask: str | None = None,
+    coordinator: str | None = None,
+    processes: Whole | None = None,
+    process: Whole | None = None,
+    imports: bool = False,
+    mix_environments: bool = False,
+) -> int:
+    """Compute a sweep into a folder; the same command goes on with one that was stopped.
+
+    Parameters
+    ----------
+    spec
+        A TOML file; see docs/sweeps.md.
+    out
+        The folder.
+    rounds
+        In place of the spec's; may be raised later.
+    runs
+        In place of the spec's; may be raised later.
+    memory
+        What a process may use, such as 4GB.
+    dask
+        "local", or the address of a Dask scheduler.
+    coordinator
+        HOST:PORT of the first process of jax.distributed, or "auto" on a cluster that JAX knows.
+    processes
+        How many processes of jax.distributed there are.
+    process
+        The number of this one, from 0.
+    imports
+        Allow the spec to name learners of your own as "module:Class"; this runs that module.
+    mix_environments
+        Go on although versions or platform changed since the sweep was begun.
+    """
+    problems = _command_problems(memory, dask, coordinator, processes, process)
+    if problems:
+        raise SpecError("sweep", problems)
+    check_folder(out)
+    if imports:
+        importable()
+    if coordinator is None:
+        Plan.make(spec, rounds=rounds, runs=runs, imports=imports)  # wrong specs end here, before workers are started
+    elif coordinator == "auto":
+        jax.distributed.initialize()
+    else:
+        jax.distributed.initialize(coordinator, processes, process)
+    with _dask(dask) as (executor, workers):
+        summary = sweeps.sweep(
+            spec,
+            out,
+            rounds=rounds,
+            runs=runs,
+            executor=executor,
+            workers=workers,
+            memory=_bytes(memory),
+            progress=True,
+            imports=imports,
+            mix_environments=mix_environments,
+        )
+    if summary.damaged:
+        print(f"{summary.damaged} damaged files were found and computed again")
+    print(f"{summary.done} of {summary.units} units are in {out}; {summary.computed} computed now, in {summary.seconds:.0f} s")
+    for name, reason in summary.failed.items():
+        print(f"failed: {name}: {reason}", file=sys.stderr)
+    return FAILED if summary.failed else 0
+
+
+def _command_problems(memory, dask, coordinator, processes, process) -> list[str]:
+    problems = []
+    if memory is not None and _bytes(memory) is None:
+        problems.append(f"--memory {memory}: an amount of memory is a number and kB, MB or GB, such as 4GB")
+    if coordinator is not None and dask is not None:
+        problems.append("--dask, --coordinator: use one of the two")
+    if (coordinator is None or coordinator == "auto") and (processes is not None or process is not None):
+        problems.append("--processes, --process: they go with --coordinator HOST:PORT")
+    if coordinator not in (None, "auto"):
+        if processes is None or process is None or not 0 <= process < processes:
+            problems.append(f"--processes {processes}, --process {process}: give how many there are and which this is, from 0")
+        if not re.fullmatch(r"[^:\s]+:\d{1,5}", coordinator):
+            problems.append(f"--coordinator {coordinator}: give HOST:PORT, or auto")
+    if dask is not None and dask != "local" and "://" not in dask and not re.fullmatch(r"[^:\s]+:\d{1,5}", dask):
+        problems.append(f"--dask {dask}: give local, or the address of a scheduler such as tcp://HOST:8786")
+    return problems
+
+
+def _bytes(text: str | None) -> int | None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", (text or "").strip().lower())
+    amount = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    return amount or None
+
+
+@contextlib.contextmanager
+def _dask(address: str | None) -> Iterator[tuple[Any, int | None]]:
+    """An executor over a Dask cluster: each worker process is one core."""
+    if address is None:
+        yield None, None
+        return
+    try:
+        from dask import config  # type: ignore[attr-defined]
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ImportError("--dask needs: pip install 'jaxbandit[dask]'") from None
+    from jaxbandit.blocks import count_cores
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(config.set({"distributed.scheduler.allowed-failures": 5}))
+        scheduler: Any = address
+        if address == "local":
+            cluster: Any = LocalCluster(count_cores(), threads_per_worker=1, dashboard_address="", memory_limit=0)
+            scheduler = stack.enter_context(cluster)
+        client: Any = stack.enter_context(Client(scheduler, set_as_default=False))
+        yield client.get_executor(pure=False, retries=3), max(1, len(client.ncores()))

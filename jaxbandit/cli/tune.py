@@ -1,0 +1,89 @@
+"""``jaxbandit tune``: the learners of a spec, tuned."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import optax
+
+from jaxbandit.cli.options import check_folder
+from jaxbandit.files import write_whole
+from jaxbandit.gradients import tuning
+from jaxbandit.pytrees import field_values, show
+from jaxbandit.sweeps.reader import SpecReader, read_toml
+from jaxbandit.sweeps.spec import ORACLE, AxisPoint, suggest
+
+SETTINGS = ("steps", "runs", "only", "goal", "estimator", "fresh_runs", "rate", "audit")
+
+
+def tune(spec: Path, /, *, out: Path | None = None) -> None:
+    """Tune each learner of a spec on all of its losses and delays; regret before and after is on fresh runs.
+
+    Parameters
+    ----------
+    spec
+        A TOML file as for ``jaxbandit sweep``: rounds, seed, [[learners]], [[losses]], [[delays]]; a table [tune] with
+        any of steps, runs, only, goal, estimator, fresh_runs, rate (of Adam), audit.
+    out
+        Folder for tuned.json with the tuned values, the path and the regrets.
+    """
+    if out is not None:
+        check_folder(out)
+    learners, laws, options, seed = _read(spec)
+    written = {}
+    for setting in learners:
+        key = jax.random.key(seed, impl="threefry2x32")
+        tuned = tuning.tune(setting.object, *laws, key=key, progress=True, **options)
+        print(f"{setting.label}: {tuned}")
+        written[setting.label] = {
+            "values": tuned.values(),
+            "before": [tuned.before.value, tuned.before.error],
+            "after": [tuned.after.value, tuned.after.error],
+            "path": {name: values.tolist() for name, values in tuned.path.items()},
+        }
+    if out is not None:
+        write_whole(out / "tuned.json", json.dumps(written, indent=1))
+
+
+def _read(spec: Path) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dict[str, Any], int]:
+    """Learners, the laws of the tasks, what else ``tune`` is called with, and the seed; every problem is reported at once."""
+    document = read_toml(spec)
+    settings = document.pop("tune", {})
+    reader = SpecReader({"runs": 512, **document})
+    reader.name, reader.folder = str(spec), spec.resolve().parent
+    if not isinstance(settings, Mapping):
+        reader.problem("tune", f"{show(settings)} is not a table; write [tune] above its settings")
+        settings = {}
+    for name in settings:
+        if name not in SETTINGS:
+            reader.problem(f"tune.{name}", f"this is not a setting of tune; {suggest(name, SETTINGS)}")
+    learners, losses, delays = (reader.points(axis) for axis in ("learners", "losses", "delays"))
+    for setting in (*learners, *losses, *delays):
+        for name, value in field_values(setting.object).items():
+            if isinstance(value, str) and value == ORACLE:
+                reader.problem(f"{setting.path}.{name}", "tune needs a number here, not 'oracle'")
+    seed, audit = reader.spec.seed, settings.get("audit", True)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        reader.problem("seed", f"{show(seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+    if not isinstance(audit, bool):
+        reader.problem("tune.audit", f"{show(audit)} is not true or false")
+    if reader.spec.rounds is None:
+        reader.problem("rounds", "this field is needed: the number of rounds, such as 20_000")
+    rate = settings.get("rate")
+    if rate is not None and (not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < 100):
+        reader.problem("tune.rate", f"{show(rate)} is not a rate of Adam, a number above 0 such as 0.5")
+    reader.finish()
+    options = {"rounds": reader.spec.rounds, "runs": reader.spec.runs, **settings}
+    laws = [one.object for one in losses], [one.object for one in delays]
+    checked = {name: value for name, value in options.items() if name not in ("rate", "audit")}
+    for setting in learners:
+        try:
+            tuning.check_tune(setting.object, *laws, **checked)
+        except (ValueError, TypeError) as error:
+            reader.problem("" if len(learners) == 1 else setting.path, str(error))
+    reader.finish()
+    if (rate := options.pop("rate", None)) is not None:
+        options["optimizer"] = optax.adam(optax.cosine_decay_schedule(rate, options.get("steps", 40)))
+    return learners, laws, options, seed

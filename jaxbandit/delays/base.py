@@ -1,0 +1,132 @@
+"""The base of every delay law: what may be asked of one. Helpers that laws share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxbandit.pytrees import MOST_ROUNDS, is_concrete, is_numeric, lists_to_arrays, named, show
+
+NEVER = np.int32(2**31 - 1)  # the delay of feedback that never comes
+
+
+class Delays:
+    """Base of every delay law, also of a user's own: all that may be asked of one, with defaults.
+
+    A law must have ``bound`` and :meth:`draw`. Each trait may be a constant of the class, a static field or a property.
+    """
+
+    bound: int = -1  # static: the longest delay that the ring of pending plays can hold; every law must say it
+    shared: bool = False  # one sequence for all runs, which needs `oblivious`
+    oblivious: bool = False  # `draw` looks at neither arm nor loss, so that any delay can be drawn again from the key
+    noisy: bool = True  # `draw` looks at `noise`; False: one known sequence
+    may_lose: bool = True  # `draw` may return NEVER, or more than `bound`
+    long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
+    length: int | None = None  # how many rounds there are delays for; None: any number
+
+    def __post_init__(self) -> None:
+        lists_to_arrays(self)
+
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
+        """The delay of the play of round t, int32 of the shape of ``noise`` (or ``[]``); NEVER if it never comes."""
+        raise NotImplementedError(f"{type(self).__name__} has no method draw(t, arm, loss, noise)")
+
+    def fixed_age(self) -> jax.Array | None:
+        """The one delay of all plays whose feedback comes; None if delays may differ. Needs no lists of who is due when."""
+        return None
+
+    def longest(self) -> ArrayLike:
+        """The longest delay that can come, ∞ if feedback can be lost."""
+        return jnp.inf if self.may_lose else self.bound
+
+    def prepare(self) -> "Delays":
+        """The law that the rounds use: what :meth:`draw` needs of it that can be computed once, before round 1."""
+        return self
+
+    def check(self, num_arms: int) -> None:
+        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
+
+
+class Composed(Delays):
+    """Base of the laws that choose, play by play, among others: what they have of those is found here."""
+
+    def parts(self) -> dict[str, Any]:
+        """The laws to choose from, each with its place in this one."""
+        raise NotImplementedError(f"{type(self).__name__} has no method parts()")
+
+    def _laws(self) -> list[Delays]:
+        return [law for law in self.parts().values() if isinstance(law, Delays)]  # a wrong one is for `check` to report
+
+    @property
+    def bound(self) -> int:
+        return max((law.bound or 0 for law in self._laws()), default=0)
+
+    @property
+    def length(self) -> int | None:
+        return min((law.length for law in self._laws() if law.length is not None), default=None)
+
+    @property
+    def may_lose(self) -> bool:
+        return any(law.may_lose for law in self._laws())
+
+    def longest(self) -> ArrayLike:
+        return jnp.stack([jnp.asarray(law.longest(), float) for law in self._laws()]).max()
+
+    def check(self, num_arms: int) -> None:
+        name = f"delays.{type(self).__name__}"
+        for place, law in self.parts().items():
+            if not isinstance(law, Delays):
+                raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay law such as jb.delays.Fixed(10)")
+            if law.long_waits:
+                raise ValueError(
+                    f"{name}({place}={type(law).__name__}(…)): a law with outliers holds for all plays or none; "
+                    "give it bound= the longest delay"
+                )
+
+
+def power_of_two(longest: int) -> int:
+    """The default bound: the next power of two, 0 for no delay at all."""
+    return 0 if longest == 0 else 1 << (int(longest) - 1).bit_length()
+
+
+def resolve_bound(law: Delays, longest: Any) -> None:
+    """Fill in ``bound`` from a concrete longest delay; what is not a number is left for ``check`` to report."""
+    if law.bound is None and is_concrete(longest) and is_numeric(longest) and np.size(longest):
+        number = float(np.max(longest))
+        if 0 <= number < MOST_ROUNDS:
+            object.__setattr__(law, "bound", power_of_two(int(np.ceil(number))))
+
+
+CUT_OFF = 1e-6  # an unbounded law's own bound: the next power of two beyond which at most this share of the draws lies
+
+
+def check_bound(law: Delays, longest: Any = None, field: str = "") -> None:
+    """Raise if the bound is no size, or if it does not hold a ``longest`` delay that is known; ``field`` is where that comes from."""
+    name = f"delays.{type(law).__name__}"
+    if law.bound is None:
+        raise ValueError(
+            f"{name}(bound=None): {field or 'the longest delay'} is not a known number here, so give bound=, the longest delay that can come"
+        )
+    if not isinstance(law.bound, int | np.integer) or isinstance(law.bound, bool) or not 0 <= law.bound < MOST_ROUNDS:
+        raise ValueError(f"{name}(bound={show(law.bound)}): the bound is a whole number of rounds, 0 or more")
+    if longest is not None and is_concrete(longest) and np.max(longest) > law.bound:
+        raise ValueError(
+            f"delays.{named(law, field)}: the delay {show(np.max(longest))} is above bound={law.bound}; raise the bound"
+        )
+
+
+def check_recorded(law: Delays, delays: Any) -> None:
+    """Raise if recorded delays are longer than any delay and yet not NEVER."""
+    if is_concrete(delays):
+        delays = np.asarray(delays)
+        between = delays[(delays >= MOST_ROUNDS) & (delays != NEVER)]
+        if between.size:
+            name = type(law).__name__
+            raise ValueError(f"delays.{name}: {show(between[0])} is not a delay: below 2**30 rounds, or jb.delays.NEVER")
+
+
+def within(delay: jax.Array, bound: int) -> jax.Array:
+    """A draw of an unbounded law: above the bound it is lost (compared as floats, before the cast can overflow)."""
+    return jnp.where(delay <= bound, jnp.minimum(delay, bound).astype(jnp.int32), NEVER)

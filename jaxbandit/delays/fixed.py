@@ -1,0 +1,80 @@
+"""One delay for all plays whose feedback comes."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxbandit.delays.base import NEVER, Delays, check_bound, resolve_bound
+from jaxbandit.pytrees import (
+    number,
+    pytree_dataclass,
+    static,
+    whole_number,
+)
+
+
+@pytree_dataclass
+class Fixed(Delays):
+    """Every play waits ``delay`` rounds. At most one play is due in a round, which needs no lists.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Fixed(10).bound
+    16
+    """
+
+    delay: ArrayLike = whole_number()
+    bound: int = static(default=None)
+    shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
+    noisy: ClassVar[bool] = False
+    may_lose: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, self.delay)
+
+    def fixed_age(self) -> jax.Array:
+        return jnp.asarray(self.delay, jnp.int32)
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, self.delay, "delay")
+
+    def longest(self):
+        return self.delay
+
+    def draw(self, t, arm, loss, noise):
+        return jnp.asarray(self.delay, jnp.int32)
+
+
+@pytree_dataclass
+class PacketLoss(Delays):
+    """Feedback arrives after ``delay`` rounds with the given probability, else never.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.PacketLoss(0.7).draw(t=1, arm=0, loss=0.0, noise=0.9) == jb.delays.NEVER
+    Array(True, dtype=bool)
+    """
+
+    probability: ArrayLike = number(high=1.0)
+    delay: ArrayLike = whole_number(default=0)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, self.delay)
+
+    def fixed_age(self) -> jax.Array:
+        return jnp.asarray(self.delay, jnp.int32)
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, self.delay, "delay")
+
+    def longest(self):
+        return jnp.where(jnp.asarray(self.probability) < 1, jnp.inf, jnp.asarray(self.delay))
+
+    def draw(self, t, arm, loss, noise):
+        return jnp.where(jnp.asarray(noise) < self.probability, jnp.asarray(self.delay, jnp.int32), NEVER)

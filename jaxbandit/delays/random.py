@@ -1,0 +1,211 @@
+"""Delays drawn anew for each play."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jax.typing import ArrayLike
+
+from jaxbandit.delays.base import CUT_OFF, NEVER, Delays, check_bound, resolve_bound, within
+from jaxbandit.pytrees import (
+    MOST_ROUNDS,
+    as_float,
+    is_concrete,
+    is_numeric,
+    named,
+    number,
+    pytree_dataclass,
+    show,
+    static,
+    whole_number,
+)
+
+
+@pytree_dataclass
+class UniformRandom(Delays):
+    """Uniform on the whole numbers ``low … high``, both included.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.UniformRandom(0, 20).draw(t=1, arm=0, loss=0.0, noise=0.99)
+    Array(20, dtype=int32)
+    """
+
+    low: ArrayLike = whole_number()
+    high: ArrayLike = whole_number()
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+    may_lose: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, self.high)
+
+    def check(self, num_arms: int) -> None:
+        if is_concrete((self.low, self.high)) and np.any(np.asarray(self.low) > np.asarray(self.high)):
+            raise ValueError(f"delays.UniformRandom(low={show(self.low)}, high={show(self.high)}): low must not be above high")
+        check_bound(self, self.high, "high")
+
+    def longest(self):
+        return self.high
+
+    def draw(self, t, arm, loss, noise):
+        low, high = jnp.asarray(self.low, jnp.int32), jnp.asarray(self.high, jnp.int32)
+        noise = jnp.asarray(noise)
+        return jnp.minimum(low + jnp.floor(noise * (high - low + 1).astype(noise.dtype)).astype(jnp.int32), high)
+
+
+def _known(number) -> np.ndarray | None:
+    """A parameter as float64, if it can be looked at and is a sensible number; else ``check`` will say what is wrong."""
+    if not is_concrete(number) or not is_numeric(number) or np.size(number) == 0:
+        return None
+    array = np.asarray(number, np.float64)
+    return array if np.all(np.isfinite(array)) and np.all(array >= 0) else None
+
+
+def _geometric_longest(mean) -> float | None:
+    """The smallest n with P(d > n) = (m/(1+m))^(n+1) <= CUT_OFF."""
+    known = _known(mean)
+    if known is None or np.max(known) == 0:
+        return None if known is None else 0.0
+    return max(np.ceil(np.log(CUT_OFF) / -np.log1p(1 / np.max(known))) - 1, 0.0)
+
+
+def _poisson_longest(mean) -> float | None:
+    """The smallest n with P(d > n) <= CUT_OFF."""
+    known = _known(mean)
+    return None if known is None else float(scipy.special.pdtrik(1 - CUT_OFF, np.max(known))) if np.max(known) > 0 else 0.0
+
+
+def _pareto_longest(alpha) -> float | None:
+    """The smallest n with P(d > n) = n^-α <= CUT_OFF, where that is at most 10⁴."""
+    known = _known(alpha)
+    return float(np.ceil(CUT_OFF ** (-1 / np.min(known)))) if known is not None and np.min(known) >= 1.5 else None
+
+
+@pytree_dataclass
+class Geometric(Delays):
+    """Geometric on 0, 1, 2, …: :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` never arrive.
+
+    Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result`` says how many
+    plays were lost.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Geometric(mean=10.0, bound=127).draw(t=1, arm=0, loss=0.0, noise=0.5)
+    Array(7, dtype=int32)
+    """
+
+    mean: ArrayLike = number(high=MOST_ROUNDS)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, _geometric_longest(self.mean))
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, field="mean")
+
+    def longest(self):
+        return self.bound
+
+    def draw(self, t, arm, loss, noise):
+        noise = jnp.asarray(noise)
+        mean = jnp.asarray(self.mean, noise.dtype)
+        rate = jnp.log1p(1 / jnp.maximum(mean, jnp.finfo(noise.dtype).tiny))
+        return within(jnp.where(mean > 0, jnp.floor(-jnp.log1p(-noise) / rate), 0), self.bound)
+
+
+@pytree_dataclass
+class Poisson(Delays):
+    """Poisson with the given mean. Draws above ``bound`` never arrive; without one it is as in :class:`Geometric`.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Poisson(mean=3.0, bound=31).draw(t=1, arm=0, loss=0.0, noise=0.5)
+    Array(3, dtype=int32)
+    """
+
+    mean: ArrayLike = number(high=MOST_ROUNDS)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, _poisson_longest(self.mean))
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, field="mean")
+
+    def longest(self):
+        return self.bound
+
+    def prepare(self) -> "Tabulated":
+        """The distribution function, computed once before the rounds.
+
+        P(d <= n) is the regularised upper incomplete gamma function Q(n + 1, mean). JAX's own in float32 is off by 2 % at means
+        of some ten thousand, so that of SciPy (which JAX requires) is used wherever the mean is a known number.
+        """
+        mean, counts = as_float(self.mean), np.arange(self.bound + 1)
+        if is_concrete(mean):
+            cumulative = jnp.asarray(scipy.special.gammaincc(counts + 1.0, np.asarray(mean, np.float64)), mean.dtype)
+        else:
+            cumulative = jax.scipy.special.gammaincc(jnp.asarray(counts + 1, mean.dtype), mean)
+        return Tabulated(cumulative, self.bound, self.shared)
+
+    def draw(self, t, arm, loss, noise):
+        return self.prepare().draw(t, arm, loss, noise)
+
+
+@pytree_dataclass
+class Tabulated(Delays):
+    """Any law on 0 … bound by its distribution function; what is left above it never arrives."""
+
+    cumulative: jax.Array  # [bound + 1] P(d <= n)
+    bound: int = static()
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+
+    def draw(self, t, arm, loss, noise):
+        index = jnp.searchsorted(self.cumulative, jnp.asarray(noise, self.cumulative.dtype), side="right").astype(jnp.int32)
+        return jnp.where(index <= self.bound, index, NEVER)
+
+
+@pytree_dataclass
+class Pareto(Delays):
+    """Heavy tails: Pareto-I, :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` never arrive.
+
+    Without a ``bound`` it is as in :class:`Geometric`, for α of 1.5 and more; heavier tails need one.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Pareto(alpha=1.0, bound=1023).draw(t=1, arm=0, loss=0.0, noise=0.75)
+    Array(4, dtype=int32)
+    """
+
+    alpha: ArrayLike = number(open_low=True)
+    bound: int = static(default=None)
+    shared: bool = static(default=False)
+    oblivious: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, _pareto_longest(self.alpha))
+
+    def check(self, num_arms: int) -> None:
+        if self.bound is None and is_concrete(self.alpha):
+            raise ValueError(
+                f"delays.{named(self, 'alpha')}: so heavy a tail needs bound=, such as bound=4096, "
+                f"above which {4096.0 ** -float(np.min(np.asarray(self.alpha))):.2g} of the feedback is lost"
+            )
+        check_bound(self, field="alpha")
+
+    def longest(self):
+        return self.bound
+
+    def draw(self, t, arm, loss, noise):
+        noise = jnp.asarray(noise)
+        size = jnp.exp(-jnp.log1p(-noise) / jnp.asarray(self.alpha, noise.dtype))
+        return within(jnp.maximum(jnp.ceil(size), 1), self.bound)

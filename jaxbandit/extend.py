@@ -1,0 +1,34 @@
+"""The names that a learner or a law of your own is written with.
+
+- a learner: :class:`Learner` (or :class:`ImportanceWeighted`), which :class:`Round` and :class:`Observation` are given to;
+- a loss law: :class:`Losses`; a delay law: :class:`Delays`, with :data:`NEVER` for feedback that never comes;
+- :func:`pytree_dataclass` makes the class a pytree of its numbers; its fields are plain, or say more by :func:`number`,
+  :func:`whole_number`, :func:`static` and :func:`told`;
+- :func:`float_dtype`, :func:`one_hot` and :func:`pick` help to write the methods.
+
+How: the pages "Adding a learner" and "Adding a law".
+"""
+
+from jaxbandit.arms import one_hot, pick
+from jaxbandit.delays import NEVER, Delays
+from jaxbandit.learners import ImportanceWeighted, Learner, Observation, Round
+from jaxbandit.losses import Losses
+from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static, told, whole_number
+
+__all__ = [
+    "NEVER",
+    "Delays",
+    "ImportanceWeighted",
+    "Learner",
+    "Losses",
+    "Observation",
+    "Round",
+    "float_dtype",
+    "number",
+    "one_hot",
+    "pick",
+    "pytree_dataclass",
+    "static",
+    "told",
+    "whole_number",
+]

@@ -1,0 +1,114 @@
+"""The rounds of a game in flat form: see :mod:`jaxbandit.evaluator`."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.evaluator import Evaluator
+from jaxbandit.game import Game, State
+from jaxbandit.pytrees import float_dtype
+from jaxbandit.vectors import UNROLLED, Number, Rows, array_of, shared_vector
+
+MOST_ARMS = 16  # arms are unrolled
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """One leaf of the game or its state: as it is for a single run, and whether each run has its own."""
+
+    shape: tuple[int, ...]
+    per_run: bool
+    in_memory: bool
+
+
+class FlatRounds:
+    """Plays rounds like :class:`jaxbandit.game.ArrayRounds`, with a vector of runs for every number of one run's program."""
+
+    def __init__(self, game: Game, state: State, probabilities: bool):
+        (self.runs,), self.arms, self.probabilities = game.runs.shape, game.losses.num_arms, probabilities
+        self.evaluator = Evaluator(self.runs)
+        one = single_run(game)
+        like = jax.eval_shape(Game.start, one)
+        self.program = jax.make_jaxpr(Game.step)(one, like, jax.ShapeDtypeStruct((), np.int32))
+        self.tree = jax.tree.structure(state)
+        self.leaves = [
+            Leaf(leaf.shape, np.shape(block) != leaf.shape, _is_ring(path) and leaf.ndim > 0)
+            for (path, leaf), block in zip(jax.tree_util.tree_leaves_with_path(like), jax.tree.leaves(state), strict=True)
+        ]
+        self.game = list(zip(jax.tree.leaves(one), jax.tree.leaves(game), strict=True))
+
+    def _given(self, leaf: jax.ShapeDtypeStruct, value: jax.Array) -> Any:
+        """A leaf of the game, which no round changes."""
+        per_run = np.shape(value) != leaf.shape
+        if leaf.size > UNROLLED:
+            return Rows(jnp.asarray(value), per_run)
+        if per_run:
+            return self.evaluator.split(value)
+        flat = jnp.reshape(value, -1)
+        return array_of([self.evaluator.once(lambda index=index: flat[index]) for index in range(leaf.size)], leaf.shape)
+
+    def enter(self, state: State, done: jax.Array) -> Any:
+        """What the loop carries after round ``done``: the round and every number as vectors, memory, and x_t as vectors."""
+
+        def one(leaf: Leaf, value: jax.Array):
+            if leaf.in_memory:
+                return value
+            size = int(np.prod(leaf.shape))
+            flat = value.reshape(size, -1) if leaf.per_run else jnp.broadcast_to(value.reshape(-1, 1), (size, self.runs))
+            return [flat[index] for index in range(size)]
+
+        now = jnp.broadcast_to(jnp.asarray(done, jnp.int32), (self.runs,))
+        values = [one(leaf, value) for leaf, value in zip(self.leaves, jax.tree.leaves(state), strict=True)]
+        none = jnp.zeros(self.runs, float_dtype())
+        carry = now, values, [none] * self.arms if self.probabilities else None
+        self.play(done, carry)  # for the sake of the numbers that are the same in every round; the rest is never computed
+        self.evaluator.pack()
+        return carry
+
+    def play(self, t: jax.Array, carry: Any) -> Any:
+        now, values, _ = carry
+        now = now + 1  # t as a vector too: a scalar that is worked out in every round is a kernel of its own
+        inputs = [self._carried(leaf, value) for leaf, value in zip(self.leaves, values, strict=True)]
+        self.evaluator.next_fixed = 0
+        game = [self._given(*leaf) for leaf in self.game]
+        *state, x = self.evaluator.run(self.program, [*game, *inputs, array_of([Number(now, lambda: t)], ())])
+        values = [self._kept(*each) for each in zip(self.leaves, state, values, strict=True)]
+        return now, values, [self.evaluator.vector(number) for number in x.flat] if self.probabilities else None
+
+    def _carried(self, leaf: Leaf, value: Any) -> Any:
+        if leaf.in_memory:
+            return Rows(value, leaf.per_run)
+        return array_of([Number(one) if leaf.per_run else shared_vector(one) for one in value], leaf.shape)
+
+    def _kept(self, leaf: Leaf, new: Any, old: Any) -> Any:
+        if leaf.in_memory:
+            return self.evaluator.settled(new)
+        return [self.evaluator.vector(number).astype(one.dtype) for number, one in zip(new.flat, old, strict=True)]
+
+    def leave(self, carry: Any) -> tuple[State, jax.Array | None]:
+        def one(leaf: Leaf, value: Any):
+            if leaf.in_memory:
+                return value
+            if leaf.per_run:
+                return jnp.stack(value).reshape(*leaf.shape, self.runs)
+            return jnp.stack([vector[0] for vector in value]).reshape(leaf.shape)
+
+        _, values, x = carry
+        state = jax.tree.unflatten(self.tree, [one(leaf, value) for leaf, value in zip(self.leaves, values, strict=True)])
+        return state, None if x is None else jnp.stack(x)
+
+
+def single_run(game: Game) -> Game:
+    """The shapes of the same game for one run."""
+    leaves, structure = jax.tree.flatten(dataclasses.replace(game, own=()))
+    own = (*game.own, *[False] * (len(leaves) - len(game.own)))
+    shapes = [np.shape(leaf)[:-1] if has else np.shape(leaf) for leaf, has in zip(leaves, own, strict=True)]
+    one = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, leaf.dtype) for s, leaf in zip(shapes, leaves, strict=True)])
+    return dataclasses.replace(one, runs=jax.ShapeDtypeStruct((), np.uint32))
+
+
+def _is_ring(path: tuple) -> bool:
+    return jax.tree_util.keystr(path).startswith(".pending")

@@ -1,0 +1,119 @@
+"""How a game is played on a platform: how many runs make a block, how a round is evaluated, how plays wait.
+
+On a CPU rounds are evaluated on arrays, in blocks of a few hundred runs that stay in its caches. A GPU or TPU wants tens of
+thousands of runs at once, loops whose length it knows beforehand, and rounds that are few kernels. What was chosen is recorded in the
+:class:`jaxbandit.Result`. The same bits are promised for one platform and one form.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from jaxbandit.flat import MOST_ARMS, FlatRounds
+from jaxbandit.game import Game, Records, State
+
+BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (`jaxbandit bench` shows others)
+SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
+CHUNK = 64  # rounds in a loop of known length
+MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How the blocks of a game are played."""
+
+    platform: str  # "cpu", "gpu" or "tpu"
+    block: int  # runs in a block
+    evaluation: Literal["array", "flat"]
+    arrivals: Literal["listed", "slots", "dense"]  # see jaxbandit.slots
+    chunk: int  # rounds in a loop of known length, 0: none
+    note: str = ""  # why it is not the fastest form that the platform has
+
+    def applied(self, game: Game) -> Game:
+        """The game with plays that wait as this form has it."""
+        return dataclasses.replace(game, arrivals=self.arrivals)
+
+    def advance(self, game: Game, state: State, done: jax.Array, record: jax.Array, probabilities: bool) -> tuple[State, Records]:
+        """:meth:`jaxbandit.game.Game.advance` in this form."""
+        rounds = FlatRounds(game, state, probabilities) if self.evaluation == "flat" else None
+        return game.advance(state, done, record, probabilities, rounds, self.chunk)
+
+    def about(self) -> dict[str, Any]:
+        """What a Result keeps of it."""
+        return dataclasses.asdict(self)
+
+
+def block_size(num_arms: int) -> int:
+    """How many runs make a block on a CPU: twice as many for one or two arms, where starting a kernel takes longer than its work."""
+    return 2 * BLOCK if num_arms <= 2 else BLOCK
+
+
+def choose_form(game: Game, platform: str, memory: int | None = None, runs: int | None = None) -> Form:
+    """The form for ``runs`` runs of a game (those it has, by default) on a ``platform`` with ``memory`` bytes."""
+    num_arms, runs = game.losses.num_arms, runs or game.runs.size
+    if platform == "cpu" and not game.own:
+        return Form("cpu", block_size(num_arms), "array", "listed", 0)
+    if platform == "cpu":
+        form = Form("cpu", block_size(num_arms), "flat", "listed", 0)
+        return _with_settings(
+            form, _why_not_flat(with_runs(game, form.block), jax.eval_shape(Game.start, with_runs(game, form.block)))
+        )
+    arrivals = _arrivals(game, platform)
+    form = Form(platform, SIZES[0], "array", arrivals, CHUNK)
+    game = with_runs(form.applied(game), SIZES[0])
+    state = jax.eval_shape(Game.start, game)
+    fits = [size for size in SIZES if 3 * size * _bytes_per_run(state, SIZES[0]) <= (memory or MEMORY)] or SIZES[:1]
+    form = dataclasses.replace(form, block=next((size for size in fits if size >= runs), fits[-1]))
+    note = _why_not_flat(game, state)
+    if game.own:
+        return _with_settings(form, note)
+    return dataclasses.replace(form, evaluation="array" if note else "flat", note=note)
+
+
+def with_runs(game: Game, count: int) -> Game:
+    """The game with as many runs as a block has, to ask programs for shapes or to trace them."""
+    leaves, structure = jax.tree.flatten(game)
+    for place, own in enumerate(game.own):
+        if own:
+            leaves[place] = jax.ShapeDtypeStruct((*leaves[place].shape[:-1], count), leaves[place].dtype)
+    return dataclasses.replace(jax.tree.unflatten(structure, leaves), runs=jax.ShapeDtypeStruct((count,), np.uint32))
+
+
+def _with_settings(form: Form, note: str) -> Form:
+    """Values of its own for each run need flat rounds."""
+    if note:
+        raise ValueError(f"a value for each run in learner, losses or delays: not possible for this game ({note})")
+    return dataclasses.replace(form, evaluation="flat", note="")
+
+
+def _arrivals(game: Game, platform: str) -> Literal["listed", "slots", "dense"]:
+    one_by_one = not game.learner.adds_only or game.feedback is not None or game.learner.watches_plays
+    if one_by_one or game.delays.fixed_age() is not None or game.delays.long_waits:
+        return "listed"
+    return "dense" if platform == "tpu" else "slots"
+
+
+def _bytes_per_run(state: State, runs: int) -> float:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)) / runs
+
+
+def _why_not_flat(game: Game, state: State) -> str:
+    """A sentence if the game cannot be evaluated flat, or is not worth it; empty if it can."""
+    num_arms = game.losses.num_arms
+    if num_arms > MOST_ARMS:
+        return f"{num_arms} arms: rounds are evaluated on arrays above {MOST_ARMS}"
+    if game.feedback is not None:
+        return "gradients: rounds are evaluated on arrays"
+
+    def one_round(game: Game, state: State):
+        rounds = FlatRounds(game, state, False)
+        done = jax.numpy.int32(0)
+        return rounds.leave(rounds.play(done + 1, rounds.enter(state, done)))[0]
+
+    try:
+        jax.eval_shape(one_round, game, state)
+    except Exception as error:  # whatever is wrong with reading JAX's programs, arrays always work
+        return f"rounds are evaluated on arrays: {type(error).__name__}: {error}".splitlines()[0][:200]
+    return ""

@@ -1,0 +1,148 @@
+"""The jump tangent: a derivative of the loss estimates whose path derivative is that of the **expected** regret.
+
+Let x be the probabilities of a round, B the learner's baseline (0 for most), q = max(x, floor) what it divides by, and f the
+regret still to come as a function of the loss estimates. When x moves by dx, arm i is drawn more often (its jump (ℓ - B)/q happens more
+often) and its jump gets smaller: to first order the two cancel. The jump f(L + w) - f(L) is replaced by
+w·(α f'(L) + (1 - α) f'(L + w)); what remains is a path derivative at states that a run visits:
+
+.. math::
+   d\\hat\\ell_i = \\frac{E[\\alpha_i(\\ell - B_i)]}{q_i}\\,\\rho\\, dx_i
+       + 1\\{I = i\\} \\Big((1 - \\alpha_i) \\frac{\\ell - B_i}{x_i q_i} - \\frac{\\ell - B_i}{q_i^2} \\frac{dq_i}{dx_i}\\Big) dx_i
+
+The weight ρ of the play, of mean 1, makes f'(L + jump) stand for f'(L): see :func:`play_weight`. ``docs/gradients.md`` derives all.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandit.arms import pick, sums
+from jaxbandit.game import Game
+from jaxbandit.learners.base import Observation, Round
+from jaxbandit.pytrees import pytree_dataclass
+
+RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
+
+
+@pytree_dataclass
+class JumpTangent:
+    """Feedback whose estimates have the value of the sampled ones and the derivative above."""
+
+    def of_play(self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array) -> "Jump":
+        means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
+        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares)
+
+
+@pytree_dataclass
+class FluidLimit:
+    """Feedback without chance: every play brings the expected losses of all arms."""
+
+    def of_play(
+        self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array
+    ) -> "Expected":
+        means = game.losses.expected(round.t)
+        return Expected(means.reshape(-1, *[1] * arm.ndim) - game.learner.baseline(round, probabilities))
+
+
+@pytree_dataclass
+class Jump:
+    """What waits with a play. ``drift`` and ``slip`` are always 0: they only carry derivatives from the play to the estimate.
+
+    JAX differentiates along with the value, so that a term whose value is 0 and whose derivative is the one wanted adds the
+    derivative and leaves the value as it is.
+    """
+
+    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx
+    slip: jax.Array  # [...] 0, with the derivative (ℓ - B)/x²·dx of the played arm
+    share: jax.Array  # [...] α of the played arm
+    probabilities: jax.Array | None  # [K, ...] x as a constant; None for learners without a floor
+
+    @classmethod
+    def of(
+        cls,
+        learner: Any,
+        state: Any,
+        round: Round,
+        probabilities: jax.Array,
+        arm: jax.Array,
+        loss: jax.Array,
+        means: jax.Array,
+        squares: jax.Array,
+    ) -> "Jump":
+        """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``."""
+        x = jnp.maximum(lax.stop_gradient(probabilities), jnp.finfo(probabilities.dtype).tiny)
+        change = probabilities - lax.stop_gradient(probabilities)
+        means, squares, loss = lax.stop_gradient((_rows(means, arm), _rows(squares, arm), loss))
+        baseline, stiffness = lax.stop_gradient(
+            (learner.baseline(round, probabilities), learner.stiffness(state, round, probabilities))
+        )
+        # α for losses 0 and 1, and linear in between: its products with the loss then have known means.
+        least, most = quadrature(-baseline / x, stiffness), quadrature((1 - baseline) / x, stiffness)
+        mean = least * (means - baseline) + (most - least) * (squares - baseline * means)
+        share = pick(least, arm) + pick(most - least, arm) * loss
+        above = loss - pick(baseline, arm)
+        weight = play_weight(x, means - baseline, squares - 2 * baseline * means + baseline**2, arm, above)
+        played = pick(x, arm)
+        return cls(
+            mean / x * weight * change,
+            above / played * (pick(change, arm) / played),
+            share,
+            x if learner.has_floor else None,
+        )
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
+        """``weighted`` in the row of the played arm, with the jump tangent in every row: what a learner adds to its estimates.
+
+        ``floor``: what the learner's divisor max(x, floor) is kept above, or None.
+        """
+        arrived, num_arms = observation.arrived, self.drift.shape[0]
+        drift, slip = jnp.where(arrived, self.drift, 0), jnp.where(arrived, self.slip, 0)
+        if floor is None:
+            return drift + observation.at_arm(weighted - self.share * slip, num_arms)
+        assert self.probabilities is not None
+        x = jnp.where(arrived, self.probabilities, 1)
+        ratio = x / jnp.maximum(x, floor)
+        own = pick(ratio, jnp.maximum(observation.arm, 0))
+        slip = slip * ((1 - self.share) * own - jnp.where(own < 1, 0, 1))
+        return drift * ratio + observation.at_arm(weighted + slip, num_arms)
+
+
+@pytree_dataclass
+class Expected:
+    """What waits with a play in the fluid limit."""
+
+    above: jax.Array  # [K, ...] m - B
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
+        """The expected losses of all arms, 0 where nothing arrived."""
+        return jnp.where(observation.arrived, self.above, 0)
+
+
+def _rows(values: jax.Array, arm: jax.Array) -> jax.Array:
+    """``values [K]`` as ``[K, ...]``, to broadcast with the runs."""
+    return values.reshape(-1, *[1] * arm.ndim)
+
+
+def quadrature(jump: jax.Array, stiffness: jax.Array) -> jax.Array:
+    """α = 1/(2 + w/h), the weight of the near end of a jump w: exact for a derivative that falls like (1 + u/h)^{-2}.
+
+    The stiffness h of an arm is 2/|d log x/dL|, a·x^{-1/2} + 2b for a hybrid regulariser; h = ∞ gives the trapezoid, 1/2.
+    """
+    return 1 / (2 + jnp.maximum(jump / stiffness, -0.75))
+
+
+def play_weight(x: jax.Array, means: jax.Array, squares: jax.Array, arm: jax.Array, loss: jax.Array) -> jax.Array:
+    """ρ ``[...]``: weights of the plays, of mean 1, under which the mean jump is the same in every arm.
+
+    Adding one number to all loss estimates changes nothing, so a mean over plays with these weights stands for no play at
+    all, up to second order. Among such weights these have the least variance:
+    ρ = λ(1 + (r - m_I)·ℓ/s_I) with r = Σ(x m/s)/Σ(x/s) and λ such that the mean is 1, s the second moments.
+    """
+    inverse = x / (squares + RIDGE * x)
+    total, weighted = sums(inverse, means * inverse)
+    common = weighted / total
+    (gain,) = sums((common - means) * means * inverse)
+    own = pick((common - means) * inverse / x, arm)
+    return (1 + own * loss) / (1 + gain)

@@ -1,0 +1,35 @@
+"""Where losses come from: laws with values in [0, 1], smaller is better.
+
+A law has ``num_arms``, ``expected(t) -> [K]`` (the mean losses of round t, exact, for the regret) and
+``sample(t, arm, noise) -> loss [...]``, where ``noise`` is one uniform number in (0, 1) for each run, or one JAX key
+for each run if the class says ``needs_key``. Rounds count from 1. A law of your own inherits from :class:`Losses`, which
+declares all that may be asked of a law.
+"""
+
+from jaxbandit.losses.base import Losses
+from jaxbandit.losses.coins import Bernoulli, StochasticallyConstrained, Switching
+from jaxbandit.losses.continuous import Beta, ClippedNormal
+from jaxbandit.losses.corrupted import Corrupted
+from jaxbandit.losses.table import Table
+
+REGISTRY: dict[str, type[Losses]] = {
+    "bernoulli": Bernoulli,
+    "beta": Beta,
+    "clipped-normal": ClippedNormal,
+    "table": Table,
+    "stochastically-constrained": StochasticallyConstrained,
+    "switching": Switching,
+    "corrupted": Corrupted,
+}
+
+__all__ = [
+    "REGISTRY",
+    "Bernoulli",
+    "Beta",
+    "ClippedNormal",
+    "Corrupted",
+    "Losses",
+    "StochasticallyConstrained",
+    "Switching",
+    "Table",
+]

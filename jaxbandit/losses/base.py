@@ -1,0 +1,68 @@
+"""The base of every loss law: what may be asked of one. Helpers that laws share."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.arms import pick
+from jaxbandit.pytrees import is_concrete, is_numeric, lists_to_arrays, show
+
+
+class Losses:
+    """Base of every loss law, also of a user's own: all that may be asked of one, with defaults.
+
+    A law must have ``num_arms``, :meth:`expected` and :meth:`sample`. Each trait may be a constant of the class, a static
+    field or a property.
+    """
+
+    num_arms: int = 0  # K; every law must say it
+    stationary: bool = False  # the means are the same in every round
+    needs_key: bool = False  # `sample` gets a JAX key for each run in place of a uniform number
+    length: int | None = None  # how many rounds there are losses for; None: any number
+
+    def __post_init__(self) -> None:
+        lists_to_arrays(self)
+
+    def expected(self, t: jax.Array) -> jax.Array:
+        """The mean losses of round t, ``[K]``, exact."""
+        raise NotImplementedError(f"{type(self).__name__} has no method expected(t)")
+
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+        """The loss of ``arm [...]`` in round t, in [0, 1]; ``noise [...]`` is uniform in (0, 1), or keys (``needs_key``)."""
+        raise NotImplementedError(f"{type(self).__name__} has no method sample(t, arm, noise)")
+
+    def second_moment(self, t: jax.Array) -> jax.Array:
+        """E[ℓ²] of each arm in round t, ``[K]``; as given here right for losses 0 and 1. Sharpens gradients, nothing else."""
+        return self.expected(t)
+
+    def check(self) -> None:
+        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
+
+
+def means_from_rewards(owner: Any, rewards: Any) -> None:
+    """Mean rewards in place of mean losses: a reward r is the loss 1 - r."""
+    if rewards is None:
+        return
+    name = f"losses.{type(owner).__name__}"
+    if owner.means is not None:
+        raise ValueError(f"{name}(rewards={show(rewards)}): means and rewards are both given; give one of the two")
+    if is_concrete(rewards) and not is_numeric(rewards):
+        raise ValueError(f"{name}(rewards={show(rewards)}): mean rewards must be numbers between 0 and 1, one for each arm")
+    object.__setattr__(owner, "means", 1 - (np.asarray(rewards) if is_concrete(rewards) else jnp.asarray(rewards)))
+
+
+def check_means(owner: Any) -> None:
+    """One sentence if neither mean losses nor mean rewards are given."""
+    if owner.means is None:
+        name = f"losses.{type(owner).__name__}"
+        raise ValueError(
+            f"{name}(): give means=[0.3, 0.5], the mean losses, or rewards=[0.7, 0.5], the mean rewards, one for each arm"
+        )
+
+
+def coin(means: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+    """1 with probability ``means[arm]``, else 0."""
+    noise = jnp.asarray(noise)
+    return (noise < pick(means, jnp.asarray(arm))).astype(means.dtype)

@@ -1,0 +1,40 @@
+"""Losses that are known beforehand."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.arms import pick
+from jaxbandit.losses.base import Losses
+from jaxbandit.pytrees import Numbers, number, pytree_dataclass
+
+
+@pytree_dataclass
+class Table(Losses):
+    """Deterministic losses, chosen beforehand: an oblivious adversary.
+
+    Args:
+      losses: ``[T, K]`` in [0, 1]; round t uses row t - 1.
+
+    >>> import jaxbandit as jb
+    >>> jb.losses.Table([[0.0, 1.0], [1.0, 0.0]]).expected(t=2)
+    Array([1., 0.], dtype=float32)
+    """
+
+    losses: Numbers = number(high=1.0, axes="TK")
+
+    @property
+    def num_arms(self) -> int:
+        return np.shape(self.losses)[1]
+
+    @property
+    def length(self) -> int:
+        return np.shape(self.losses)[0]
+
+    def expected(self, t):
+        return jnp.asarray(self.losses)[t - 1]
+
+    def second_moment(self, t):
+        return self.expected(t) ** 2
+
+    def sample(self, t, arm, noise):
+        return pick(self.expected(t), jnp.asarray(arm))

@@ -1,0 +1,194 @@
+"""The host driver: many runs of one game, recorded, stopped and resumed.
+
+Runs are played in blocks (:mod:`jaxbandit.blocks`), rounds in segments: calls of the compiled block that are long beside
+what a call costs, and short enough that work can be watched and interrupted.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import randomness
+from jaxbandit.blocks import Block, advance, form_for, join, leaves_with_runs, play_blocks, start, with_runs
+from jaxbandit.forms import Form
+from jaxbandit.game import Records, State, checked_game
+from jaxbandit.progress import Progress, showing
+from jaxbandit.pytrees import canonical, float_dtype, show
+from jaxbandit.result import Result, fingerprint
+from jaxbandit.validation import (
+    check_delays,
+    check_key,
+    check_outside_transformations,
+    check_rounds,
+    given_key,
+    rounds_to_record,
+)
+
+SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
+TICK = 0.25  # seconds; segments get longer until they take that long
+
+
+def simulate(
+    learner: Any,
+    losses: Any,
+    delays: Any,
+    *,
+    rounds: int,
+    runs: int,
+    key: jax.Array | None = None,
+    seed: int | None = None,
+    record: Any = 50,
+    first_run: int = 0,
+    resume: Result | None = None,
+    probabilities: bool = False,
+    measure: Sequence[Any] = (),
+    progress: bool | Progress = False,
+) -> Result:
+    """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
+
+    Run i is a pure function of learner, losses, delays, key and i: the same bits for any number of runs, blocks or
+    devices, and whether it is played in one go or stopped and resumed. Different learners with the same key meet the
+    same losses and delays, run by run, so differences between them are paired.
+
+    Args:
+      learner: such as :class:`jaxbandit.BestOfBothWorlds`; any object with ``init``, ``act`` and ``observe``. A number in
+        learner, losses or delays may be one for each run, ``[runs]``, and means ``[K, runs]``.
+      losses: a law of :mod:`jaxbandit.losses`.
+      delays: a law of :mod:`jaxbandit.delays`.
+      rounds: the horizon T (with ``resume``: the new total).
+      runs: how many runs, with ids ``first_run … first_run + runs - 1``.
+      key: a typed key, ``jax.random.key(0)``.
+      seed: a whole number in place of the key: ``seed=0`` is ``key=jax.random.key(0)``.
+      record: how many rounds to record, log-spaced, or the rounds themselves; the horizon is always the last.
+      first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
+      resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
+        key and runs; the new Result holds the new records.
+      probabilities: also keep x_t at the recorded rounds.
+      measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
+      progress: show a progress bar, or move one that is shown already.
+
+    Returns:
+      A :class:`Result`.
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=10), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(10),
+    ...                      rounds=200, runs=16, key=jax.random.key(0))
+    >>> result.regret.shape[1], int(result.rounds[-1])
+    (16, 200)
+    """
+    check_outside_transformations("simulate", learner, losses, delays, rounds, runs, first_run, key, seed)
+    key = given_key(key, seed)
+    game = checked_game(
+        learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure, settings=True
+    )
+    rounds, runs, first_run = int(rounds), int(runs), int(first_run)
+    identity = fingerprint(learner, losses, delays, key, measure)
+    done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
+    recorded = rounds_to_record(record, rounds, done)
+    width = int(record) if np.ndim(record) == 0 else len(recorded)
+    form = form_for(game)
+    if resume is not None:
+        _check_form(resume.program, form)
+    game, size = form.applied(game), form.block
+    # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
+    like = start.eval_shape(with_runs(game, size))
+    first = _segment(recorded, width, done, 1)[:2]
+    advance.eval_shape(with_runs(game, size), like, *first, probabilities=probabilities, form=form)
+    first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
+
+    def play(block: Block) -> tuple[Records, State]:
+        state = block.put(start(block.game) if resume is None else resume.block_state(like, block.first, size))
+        at, length, parts = done, first_segment, []
+        while at < rounds:
+            begun = time.perf_counter()
+            before, record, kept = _segment(recorded, width, at, length)
+            state, records = advance(block.game, state, *block.put((before, record)), probabilities=probabilities, form=form)
+            # A copy: a view would keep the whole array, of which a short segment fills little.
+            parts.append(jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[:kept].copy(), records))
+            block.played(int(record[-1]) - at)
+            at = int(record[-1])
+            if time.perf_counter() - begun < TICK / 2:
+                length *= 2
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), jax.tree.map(np.asarray, state)
+
+    with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
+        blocks = play_blocks(play, game, size=size, progress=bar)
+    per_run = leaves_with_runs(game)
+    records = join([records for records, _ in blocks], runs)
+    state = join([state for _, state in blocks], runs, per_run)
+    game.learner.check_state(state.learner_state)
+    return Result.assemble(
+        recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=form.about()
+    )
+
+
+def _segment(recorded: np.ndarray, width: int, done: int, length: int) -> tuple[np.int32, np.ndarray, int]:
+    """The next ``length`` rounds after ``done``: ``done``, the rounds to record, and how many of them are wanted.
+
+    The rounds to record are filled up to one width, whatever the segment, by repeating the last round.
+    """
+    end = min(done + length, int(recorded[-1]))
+    inside = recorded[(recorded > done) & (recorded <= end)]
+    filled = np.append(inside, np.full(width + 1 - len(inside), end))
+    return np.int32(done), filled.astype(np.int32), len(inside)
+
+
+def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int, first_run: int) -> int:
+    if not isinstance(resume, Result):
+        raise TypeError(f"resume={show(resume)}: go on from a Result, as simulate returned it or Result.load read it")
+    if resume.regret.dtype != float_dtype():
+        raise ValueError(
+            f"resume: this Result was made in {resume.regret.dtype} and this simulation is in {float_dtype()}; set jax_enable_x64 as it was then"
+        )
+    for part, mark in identity.items():
+        if resume.identity.get(part) != mark:
+            raise ValueError(
+                f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays, key and measure"
+            )
+    if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
+        raise ValueError(
+            f"runs={runs}, first_run={first_run}: the Result to go on from has runs={resume.regret.shape[1]}, "
+            f"first_run={resume.first_run}; use the same"
+        )
+    done = int(resume.rounds[-1])
+    if rounds <= done:
+        raise ValueError(f"rounds={rounds}: with resume, rounds is the new total and must be above the {done} already played")
+    return done
+
+
+def _check_form(before: dict[str, Any], form: Form) -> None:
+    """Whether runs that were played as ``before`` says can go on in ``form``: plays that wait must be kept in the same way."""
+    waiting = before.get("arrivals", "listed")
+    if waiting != form.arrivals:
+        raise ValueError(
+            f"resume: this Result was made on {before.get('platform')}, where plays wait as {waiting}, and this simulation is on "
+            f"{form.platform}, where they wait as {form.arrivals}; go on where it was made"
+        )
+
+
+def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:
+    """The delays ``[rounds]`` that run 0 of a simulation with this key meets, whoever plays.
+
+    ``rounds`` need not be given for a trace, which knows its own; the key is ``jax.random.key(0)`` unless given.
+    """
+    check_delays(delays, 1)
+    if not delays.oblivious:
+        raise ValueError(f"delays={show(delays)}: only laws that look at neither arm nor loss can be drawn without a learner")
+    rounds = delays.length if rounds is None else rounds
+    if rounds is None:
+        raise ValueError(f"rounds=None: {type(delays).__name__} goes on for ever; say how many rounds to draw")
+    check_rounds(rounds)
+    key = jax.random.key(0) if key is None else key
+    check_key(key)
+    law = canonical(delays).prepare()
+    stream, grain = randomness.stream(key, randomness.DELAY), randomness.grain(float_dtype())
+
+    def draw(t):
+        words = randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32))
+        return law.draw(t, jnp.int32(0), jnp.zeros((), float_dtype()), randomness.uniform(words.first, grain))
+
+    return np.asarray(jax.vmap(draw)(jnp.arange(1, rounds + 1, dtype=jnp.int32)))

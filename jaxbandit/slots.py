@@ -1,0 +1,178 @@
+"""Arrival slots: plays that wait for feedback, where the learner only adds up what arrives. The form for accelerators.
+
+With a delay for each play, lists (:mod:`jaxbandit.pending`) take a loop over what arrives, as long as the busiest run needs: an
+accelerator stops for the host at every turn. A learner that says ``adds_only`` does not mind whether plays reach it one by one or
+summed up, and what a play will bring is known as soon as it is made. So it is worked out at once, and
+
+- :class:`Slots` adds it to the sum of all plays that are due in the same round, of which a delivery reads one row;
+- :class:`Dense` keeps it together with the round in which it is due, and a delivery looks through all rows: for TPUs, which
+  cannot add to a row of each run's own without copying the whole memory.
+
+Sums are rounded in another order than with lists: runs agree with theirs up to rounding.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.arms import pick
+from jaxbandit.counting import Count
+from jaxbandit.learners.base import Observation
+from jaxbandit.pending import Play, row
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
+from jaxbandit.rows import read_row, write_row
+
+
+@pytree_dataclass
+class Arrivals:
+    """What is counted of the plays that wait: ``[]`` if all runs have the same delays, else ``[...]``."""
+
+    outstanding: jax.Array  # int32, σ_t
+    outstanding_max: jax.Array  # int32
+    total_outstanding: Count  # Σ σ_s
+    lost: jax.Array  # int32, plays whose feedback never arrives
+    made: tuple[Play, jax.Array] | None  # the play of this round and its delay, until the round's delivery
+    at_arm: bool = static()  # plays bring something to the row of their own arm only
+
+    def begin(self) -> "Arrivals":
+        """Count the plays outstanding at the start of a round."""
+        return dataclasses.replace(
+            self,
+            outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
+            total_outstanding=self.total_outstanding.add(self.outstanding),
+        )
+
+    def size(self) -> int:
+        """The number of rows."""
+        raise NotImplementedError
+
+    def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Arrivals":
+        """The play of round t waits ``delay`` rounds; delays that no row can hold are losses."""
+        lost = self.lost + (delay >= self.size()).astype(jnp.int32)
+        return dataclasses.replace(self, outstanding=self.outstanding + 1, lost=lost, made=(play, delay))
+
+    def deliver(self, t: jax.Array, age: Any, observe: Callable, state: Any, differentiable: bool) -> tuple["Arrivals", Any]:
+        """Add to ``state`` what the plays due at the end of round t bring, and put by what this round's play will."""
+        del age, differentiable
+        assert self.made is not None
+        play, delay = self.made
+        comes = delay < self.size()
+        brought = bring(observe, state, play, comes, t)
+        sums, came, kept = self._exchange(t, jnp.where(comes, delay, 0), comes & (delay > 0), play.arm, brought)
+        now = comes & (delay == 0)
+        leaves, structure = jax.tree.flatten(state)
+        for place, new in brought.items():
+            leaves[place] = leaves[place] + (sums[place] + jnp.where(now, new, 0)).astype(leaves[place].dtype)
+        came = came.astype(jnp.int32) + now.astype(jnp.int32)
+        came = came if came.ndim == self.outstanding.ndim else came[0]  # the same in every run
+        kept = dataclasses.replace(kept, outstanding=self.outstanding - came, made=None)
+        return kept, jax.tree.unflatten(structure, leaves)
+
+    def _exchange(self, t, delay, later, arm, brought) -> tuple[dict[int, jax.Array], jax.Array, "Arrivals"]:
+        """What is due in round t, leaf by leaf, and from how many plays; ``brought`` is put by where it comes ``later``."""
+        raise NotImplementedError
+
+
+def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Array) -> dict[int, jax.Array]:
+    """What the feedback of a play will add to the leaves of the learner's state: place of the leaf -> ``[K, ...]`` or ``[...]``."""
+    nothing = jax.tree.map(jnp.zeros_like, state)
+    arm = jnp.where(comes, play.arm, -1)
+    after = observe(nothing, Observation(comes, t, arm, play.loss, play.probability, play.memo))
+    # A leaf that comes back as it was handed in is one to which nothing is ever added.
+    pairs = enumerate(zip(jax.tree.leaves(after), jax.tree.leaves(nothing), strict=True))
+    return {place: new for place, (new, old) in pairs if new is not old}
+
+
+@pytree_dataclass
+class Slots(Arrivals):
+    """A row for each round of arrival, with the sums of what the plays due in it bring."""
+
+    sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and how many plays
+
+    def size(self):
+        return self.sums.shape[0]
+
+    def _exchange(self, t, delay, later, arm, brought):
+        size, count = self.sums.shape[:2]
+        due = read_row(self.sums, row(t, size))
+        # What was read, times 0: the write that clears the row follows the read.
+        memory = write_row(self.sums, due[-1] * 0, row(t, size))
+        places, values, sums, start = [], [], {}, 0
+        for leaf, new in brought.items():
+            new = _numbers(new, arm)
+            sums[leaf] = due[start : start + len(new)].reshape(brought[leaf].shape)
+            places.append(start + (arm[None] if self.at_arm else _range(len(new), arm)))
+            values.append(pick(new, arm)[None] if self.at_arm else new)
+            start += len(new)
+        places.append(jnp.full((1, *arm.shape), count - 1, jnp.int32))
+        values.append(jnp.ones((1, *arm.shape), self.sums.dtype))
+        places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, jnp.concatenate(values), 0)
+        runs = [jnp.arange(length, dtype=jnp.uint32) for length in arm.shape]
+        index = jnp.broadcast_arrays(row(t + delay, size), places, *runs)
+        memory = memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
+        return sums, due[-1], dataclasses.replace(self, sums=memory)
+
+
+@pytree_dataclass
+class Dense(Arrivals):
+    """A row for each play, with what it brings and when."""
+
+    due: jax.Array  # [W, ...] uint32, the round of arrival times a power of two, plus the arm; 0: nothing waits here
+    values: tuple[jax.Array, ...]  # [W, ...] each
+
+    def size(self):
+        return self.due.shape[0]
+
+    def _exchange(self, t, delay, later, arm, brought):
+        size, now = self.size(), t.astype(jnp.uint32)
+        if self.at_arm:
+            shift = np.uint32(max(len(new) - 1 for new in brought.values()).bit_length())
+            given = [pick(new, arm) for new in brought.values()]
+        else:
+            shift, given = np.uint32(0), [one for new in brought.values() for one in _numbers(new, arm)]
+        came = (self.due >> shift == now).sum(0, dtype=jnp.int32)
+        held, sums = iter(self.values), {}
+        for leaf, new in brought.items():
+            if self.at_arm:
+                one, codes = next(held), [(now << shift) + np.uint32(k) for k in range(len(new))]
+                found = [jnp.where(self.due == code, one, 0).sum(0) for code in codes]
+            else:
+                found = [jnp.where(self.due == now, next(held), 0).sum(0) for _ in range(len(_numbers(new, arm)))]
+            sums[leaf] = jnp.stack(found).reshape(new.shape)
+        code = ((t + delay).astype(jnp.uint32) << shift) + (arm.astype(jnp.uint32) if self.at_arm else np.uint32(0))
+        # The count is never below 0: the test makes the writes follow the reads.
+        code = jnp.where(later & (came >= 0), code, np.uint32(0))
+        values = tuple(
+            write_row(ring, jnp.where(came >= 0, one, 0), row(t, size)) for ring, one in zip(self.values, given, strict=True)
+        )
+        return sums, came, dataclasses.replace(self, due=write_row(self.due, code, row(t, size)), values=values)
+
+
+def _numbers(leaf: jax.Array, arm: jax.Array) -> jax.Array:
+    """A leaf as ``[N, ...]``."""
+    return leaf.reshape(-1, *arm.shape).astype(float_dtype())
+
+
+def _range(count: int, arm: jax.Array) -> jax.Array:
+    numbers = jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * arm.ndim)
+    return jnp.broadcast_to(numbers, (count, *arm.shape))
+
+
+def start(
+    kind: type[Slots] | type[Dense], size: int, observe: Callable, state: Any, play: Play, lead: tuple[int, ...], at_arm: bool
+) -> Arrivals:
+    """Nothing waits. ``state`` and ``play`` have the shapes of what will, ``lead`` is the shape of the counts."""
+    play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
+    brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))
+    arm, dtype = play.arm, float_dtype()
+    zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
+    counts = (zero, zero, Count(none, none), zero, None, at_arm)
+    numbers = sum(len(_numbers(new, arm)) for new in brought.values())
+    if kind is Slots:
+        return Slots(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype))
+    rows = tuple(jnp.zeros((size, *arm.shape), dtype) for _ in range(len(brought) if at_arm else numbers))
+    return Dense(*counts, jnp.zeros((size, *arm.shape), jnp.uint32), rows)

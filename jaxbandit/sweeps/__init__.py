@@ -1,0 +1,9 @@
+"""Sweeps: a grid of learners, losses and delays, computed once, kept safely, and gone on with later."""
+
+from jaxbandit.sweeps.layout import MismatchError, StoreError
+from jaxbandit.sweeps.open import open_sweep
+from jaxbandit.sweeps.run import Summary, sweep
+from jaxbandit.sweeps.spec import Entry, Spec, SpecError
+from jaxbandit.sweeps.store import Store
+
+__all__ = ["Entry", "MismatchError", "Spec", "SpecError", "Store", "StoreError", "Summary", "open_sweep", "sweep"]

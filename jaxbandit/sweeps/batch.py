@@ -1,0 +1,98 @@
+"""What a worker is handed and gives back: some blocks of one cell over one segment of rounds, free of files."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.blocks import start
+from jaxbandit.game import Game
+from jaxbandit.progress import Progress
+from jaxbandit.result import Result
+from jaxbandit.simulation import simulate
+from jaxbandit.sweeps.code import code_mark
+from jaxbandit.sweeps.environment import differences, environment
+from jaxbandit.sweeps.plan import Cell, measurements
+
+
+class NotFiniteError(ArithmeticError):
+    """A result has infinite values or values that are no number."""
+
+
+class WorkerError(RuntimeError):
+    """A worker would compute other numbers than the process that writes the store."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Consecutive units of one cell and one segment."""
+
+    cell: Cell
+    first_block: int
+    blocks: int
+    start: int  # rounds already played
+    stop: int
+    record: Sequence[int]
+    seed: int
+    control_variates: bool
+    resume: Result | None  # of these blocks, when start > 0
+    environment: dict[str, Any] | None  # that a worker must have; None: any
+    code: str | None  # the mark of the user's own code in the cell, see code.py
+
+
+def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
+    """The results of a batch, one for each block; the same bits however blocks are put together."""
+    _check_worker(batch)
+    result = simulate(
+        batch.cell.learner,
+        batch.cell.losses,
+        batch.cell.delays,
+        rounds=batch.stop,
+        runs=batch.blocks * batch.cell.block,
+        first_run=batch.first_block * batch.cell.block,
+        key=jax.random.key(batch.seed, impl="threefry2x32"),
+        record=batch.record,
+        resume=batch.resume,
+        measure=measurements(batch.control_variates),
+        progress=progress,
+    )
+    _check_finite(result)
+    block = batch.cell.block
+    return [result.take_runs(index * block, (index + 1) * block) for index in range(batch.blocks)]
+
+
+def _check_worker(batch: Batch) -> None:
+    """Stop where a worker is another machine or process that is set otherwise, or has other code of the user's."""
+    other = differences(batch.environment, environment()) if batch.environment is not None else []
+    if other:
+        raise WorkerError(f"the worker is not like the process that called sweep ({'; '.join(other)})")
+    if code_mark((batch.cell.learner, batch.cell.losses, batch.cell.delays)) != batch.code:
+        raise WorkerError("the worker has other code of the learner, the losses or the delays than the process that called sweep")
+
+
+def _check_finite(result: Result) -> None:
+    bad = np.argwhere(~np.isfinite(result.regret))
+    if len(bad):
+        row, run = bad[0]
+        raise NotFiniteError(
+            f"the regret of run {result.first_run + run} at round {result.rounds[row]} is {result.regret[row, run]}; "
+            "is a hyperparameter or a parameter of the losses too large or too small?"
+        )
+    for name, values in result.measured.items():
+        if not np.isfinite(values).all():
+            raise NotFiniteError(f"what is measured as {name} is not finite, although the regret is")
+
+
+def block_state(cell: Cell, control_variates: bool) -> Any:
+    """Shapes and dtypes of the state of one block."""
+    key, runs = jax.random.key(0, impl="threefry2x32"), jnp.zeros(cell.block, jnp.uint32)
+    return start.eval_shape(Game.set_up(cell.learner, cell.losses, cell.delays, key, runs, measurements(control_variates)))
+
+
+def block_bytes(cell: Cell, control_variates: bool, records: int) -> int:
+    """How many bytes one block brings back: its state and its records."""
+    state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(block_state(cell, control_variates)))
+    return state + 8 * records * cell.block * (1 + cell.losses.num_arms * control_variates)

@@ -1,0 +1,124 @@
+"""What a sweep says: all learners of one game side by side, paired tests between them, and the bounds that are proved for them."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit import theory
+from jaxbandit.delays import NEVER
+from jaxbandit.learners import BestOfBothWorlds, DelayedExp3, TsallisINF, ZimmertSeldin
+from jaxbandit.result import Result
+from jaxbandit.statistics import holm, paired_test
+from jaxbandit.sweeps.oracle import Oracle
+from jaxbandit.sweeps.plan import Cell, Plan
+from jaxbandit.sweeps.spec import AXES, SpecError
+from jaxbandit.sweeps.store import Store
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A bound at the recorded rounds."""
+
+    rounds: np.ndarray  # [C]
+    values: np.ndarray  # [C]
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All learners against one loss law and one delay law."""
+
+    name: str  # such as losses0_delays1: for files
+    title: str
+    results: dict[str, Result]  # label -> result
+    bounds: dict[str, Curve]  # label -> upper bound with proved constants, where there is one
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Regret of one learner less that of another at the horizon, run by run."""
+
+    mean: float
+    half: float  # of the 95 % interval
+    p: float  # two-sided, Student
+    adjusted: float  # Holm, over all pairs of the sweep
+
+
+def compare(store: Store) -> list[Comparison]:
+    """Every pair of losses and delays of a sweep of which a block of runs is there."""
+    files = store.files()
+    cells = _rebuilt(store)
+    found = []
+    for j, k in itertools.product(*(range(len(store.labels(axis))) for axis in AXES[1:])):
+        results, bounds = {}, {}
+        for i, label in enumerate(store.labels("learners")):
+            result = store.result((i, j, k), files)
+            if result is None:
+                continue
+            results[label] = result
+            bound = proved_bound(cells[i, j, k], result.rounds) if (i, j, k) in cells else None
+            if bound is not None:
+                bounds[label] = bound
+        if results:
+            title = f"{store.labels('losses')[j]}; {store.labels('delays')[k]}"
+            found.append(Comparison(f"losses{j}_delays{k}", title, results, bounds))
+    return found
+
+
+def _rebuilt(store: Store) -> dict[tuple[int, ...], Cell]:
+    """The cells as objects, where the manifest says enough (a learner of the user's own is only a name there)."""
+    axes = store.manifest["axes"]
+    document = {axis: [{**_given(s["about"]), "label": s["label"]} for s in axes[axis]] for axis in AXES}
+    try:
+        plan = Plan.make({**document, "rounds": store.rounds, "runs": store.runs, "seed": store.manifest["seed"]})
+    except (SpecError, TypeError, ValueError):
+        return {}
+    return {cell.at: cell for cell in plan.cells}
+
+
+def _given(about: Any) -> Any:
+    """The fields that were given: those that are None stand for a default."""
+    if isinstance(about, dict):
+        return {name: _given(value) for name, value in about.items() if value is not None}
+    return [_given(item) for item in about] if isinstance(about, list) else about
+
+
+def proved_bound(cell: Cell, rounds: np.ndarray) -> Curve | None:
+    """An upper bound with proved constants at ``rounds [C]``, for one known sequence of delays; None where there is none."""
+    learner, arms, horizon = cell.learner, cell.losses.num_arms, int(rounds[-1])
+    delays = Oracle(cell.losses, cell.delays, horizon).sequence()
+    if delays is None or np.any(delays == NEVER) or arms < 2:
+        return None
+    if isinstance(learner, BestOfBothWorlds) and learner.tsallis_scale == 1 and learner.entropy_scale == 1:
+        told = (float(np.asarray(value)) for value in (learner.max_delay, learner.linear, learner.factor))
+        bound = theory.adversarial(theory.mzs22_rates(delays, arms, *told), delays, arms)
+        return Curve(rounds, bound.total[rounds - 1], bound.source)
+    if isinstance(learner, ZimmertSeldin) and not learner.skipping:
+        bound = theory.adversarial(theory.zs20_rates(delays, arms), delays, arms)
+        return Curve(rounds, bound.total[rounds - 1], bound.source)
+    if isinstance(learner, DelayedExp3) and learner.scale == 1:
+        each = [theory.delayed_exp3(delays[:t], arms) for t in rounds]
+        return Curve(rounds, np.array([float(bound.total) for bound in each]), each[0].source)
+    if isinstance(learner, TsallisINF) and not delays.any() and learner.estimator == "iw":
+        bound = theory.tsallis_inf_adversarial(arms, rounds, "iw")
+        return Curve(rounds, bound.total, bound.source)
+    return None
+
+
+def differences(comparisons: Sequence[Comparison]) -> dict[tuple[str, str, str], Difference]:
+    """Every pair of learners in every game; ``(game, one, other) -> Difference`` of one less other, both ways round."""
+    found: dict[tuple[str, str, str], tuple[float, float, float]] = {}
+    for game in comparisons:
+        for one, other in itertools.combinations(game.results, 2):
+            runs = min(game.results[label].regret.shape[1] for label in (one, other))
+            last = [game.results[label].regret[-1, :runs].astype(np.float64) for label in (one, other)]
+            found[game.name, one, other] = paired_test(last[0] - last[1])
+    adjusted = holm([p for _, _, p in found.values()])
+    both = {}
+    for (name, one, other), (mean, half, p), held in zip(found, found.values(), adjusted, strict=True):
+        both[name, one, other] = Difference(mean, half, p, held)
+        both[name, other, one] = Difference(-mean, half, p, held)
+    return both

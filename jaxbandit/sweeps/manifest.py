@@ -1,0 +1,280 @@
+"""The manifest of a sweep: what it computes, as plain JSON, and how it may grow when the sweep is gone on with."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+
+from jaxbandit.sweeps.code import code_mark
+from jaxbandit.sweeps.environment import differences
+from jaxbandit.sweeps.layout import CELL_NAME, MismatchError, StoreError
+from jaxbandit.sweeps.plan import Cell, Plan
+from jaxbandit.sweeps.spec import AXES
+
+FORMAT = 2
+READABLE = (1, 2)  # format 1 says "stages" for the horizons
+
+Environment = dict[str, Any]
+
+
+class AxisEntry(TypedDict):
+    """One learner, loss law or delay law."""
+
+    label: str
+    about: dict[str, Any]  # its name and fields
+    swept: list[str]  # the fields that a grid varies
+    code: NotRequired[str]  # a mark of the user's own code in it, see code.py
+
+
+class Horizon(TypedDict):
+    """A number of rounds that the sweep was given, with the rounds to record since the one before it."""
+
+    rounds: int
+    record: list[int]
+
+
+class CellEntry(TypedDict):
+    at: list[int]  # its place on the three axes
+    id: str
+    block: int  # how many runs make a block
+    since: int  # the first horizon it was played to; more than 0 if it had to start anew
+
+
+class Manifest(TypedDict):
+    format: int
+    runs: int
+    seed: int
+    record: int | list[int]  # as the spec says it
+    control_variates: bool
+    axes: dict[str, list[AxisEntry]]
+    horizons: list[Horizon]
+    cells: list[CellEntry]
+    environments: list[Environment]  # more than one if the user allowed it
+
+
+def new_manifest(plan: Plan, here: Environment) -> Manifest:
+    return {
+        "format": FORMAT,
+        "runs": plan.runs,
+        "seed": plan.spec.seed,
+        "record": _wanted_record(plan),
+        "control_variates": plan.spec.control_variates,
+        "axes": _axes(plan),
+        "horizons": [{"rounds": plan.rounds, "record": plan.record()}],
+        "cells": [_cell_entry(cell, 0) for cell in plan.cells],
+        "environments": [here],
+    }
+
+
+def _axes(plan: Plan) -> dict[str, list[AxisEntry]]:
+    axes: dict[str, list[AxisEntry]] = {}
+    for axis, points in plan.axes.items():
+        axes[axis] = [{"label": point.label, "about": point.about, "swept": list(point.swept)} for point in points]
+        for entry, point in zip(axes[axis], points, strict=True):
+            mark = code_mark(point.object)
+            if mark is not None:
+                entry["code"] = mark
+    return axes
+
+
+def _cell_entry(cell: Cell, since: int) -> CellEntry:
+    return {"at": list(cell.at), "id": cell.id, "block": cell.block, "since": since}
+
+
+def _wanted_record(plan: Plan) -> int | list[int]:
+    return plan.spec.record if isinstance(plan.spec.record, int) else [int(t) for t in plan.spec.record]
+
+
+# Going on.
+
+
+def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *, mix_environments: bool) -> Manifest:
+    """The manifest of the sweep in ``folder`` for a plan with the same settings and the same or more rounds and runs.
+
+    Raises MismatchError for any other plan. Cells that are told the horizon get a new name and start anew.
+    """
+    rounds = old["horizons"][-1]["rounds"]
+    for name, asked, has in (("rounds", plan.rounds, rounds), ("runs", plan.runs, old["runs"])):
+        if asked < has:
+            raise MismatchError(f"{name}={asked}: the sweep in {folder} has {has} {name}, which can only be raised")
+    _check_settings(folder, old, plan if plan.rounds == rounds else plan.at_horizon(rounds), _wanted_record(plan))
+    environments = _grown_environments(folder, old, here, mix_environments)
+    axes = _axes(plan)
+    _check_code(folder, old, axes, mix_environments)
+    new: Manifest = {**old, "axes": axes, "runs": plan.runs, "record": _wanted_record(plan), "environments": environments}
+    if plan.rounds > rounds:
+        since = {cell["id"]: cell["since"] for cell in old["cells"]}
+        new["horizons"] = [*old["horizons"], {"rounds": plan.rounds, "record": plan.record(rounds)}]
+        new["cells"] = [_cell_entry(cell, since.get(cell.id, len(old["horizons"]))) for cell in plan.cells]
+    if {cell["id"]: cell["block"] for cell in new["cells"]} != {cell.id: cell.block for cell in plan.cells}:
+        raise MismatchError(f"{folder}: the sweep was begun with blocks of another number of runs; choose another --out")
+    return new
+
+
+def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[int]) -> None:
+    """Whether a plan with the store's number of rounds is the plan that the store was begun with."""
+    new = new_manifest(plan, {})
+    new["record"] = old["record"] if _recorded_alike(old, new["record"]) else wanted
+    if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or new["record"] != old["record"]:
+        raise MismatchError(
+            f"{folder}: the spec is not the one this sweep was begun with ({_difference(old, new)}); "
+            "only rounds and runs may be raised, so choose another --out or undo the edit"
+        )
+
+
+def _recorded_alike(old: Manifest, wanted: int | list[int]) -> bool:
+    """Whether these rounds to record are those of the store, as far as it goes; horizons are always recorded."""
+    before = old["record"]
+    if isinstance(before, int) or isinstance(wanted, int):
+        return wanted == before
+    horizons = {horizon["rounds"] for horizon in old["horizons"]}
+    return set(wanted) - horizons == set(recorded(old)) - horizons
+
+
+def recorded(manifest: Manifest) -> list[int]:
+    """The rounds that are recorded."""
+    return [t for horizon in manifest["horizons"] for t in horizon["record"]]
+
+
+def _difference(old: Manifest, new: Manifest) -> str:
+    """Where two manifests first differ, as a user would say it."""
+    for name in ("seed", "record", "control_variates"):
+        if old[name] != new[name]:
+            return f"{name} was {old[name]}, is {new[name]}"
+    for axis in AXES:
+        before, now = old["axes"][axis], new["axes"][axis]
+        for index, (one, two) in enumerate(zip(before, now, strict=False)):
+            for field in {**one["about"], **two["about"]}:
+                was, is_now = one["about"].get(field), two["about"].get(field)
+                if was != is_now:
+                    return f"{axis}[{index}].{field} was {was}, is {is_now}"
+        if len(before) != len(now):
+            return f"there were {len(before)} {axis}, there are {len(now)}"
+    return "what its learners and laws are made of changed: a data file, or their fields in another version of the code"
+
+
+def _grown_environments(folder: Path, old: Manifest, here: Environment, mix: bool) -> list[Environment]:
+    """The environments with this one, if it is new. What an old sweep did not record of its own is filled in from here."""
+    known = old["environments"]
+    alike = [index for index, then in enumerate(known) if not differences(then, here)]
+    if alike:
+        return [{**here, **then} if index == alike[0] else then for index, then in enumerate(known)]
+    if not mix:
+        raise MismatchError(
+            f"{folder}: the sweep was begun in another environment ({'; '.join(differences(known[-1], here))}), where numbers "
+            "may come out differently; go back to it, or accept both in one store with --mix-environments"
+        )
+    return [*known, here]
+
+
+def _check_code(folder: Path, old: Manifest, axes: dict[str, list[AxisEntry]], mix: bool) -> None:
+    """Whether the user's own classes are still what they were; versions of Python are compared only where that matters."""
+    for axis in AXES:
+        for before, now in zip(old["axes"][axis], axes[axis], strict=True):
+            was, is_now = before.get("code"), now.get("code")
+            if was is None or was == is_now:
+                continue
+            begun, here = was.partition(":")[0], (is_now or "").partition(":")[0]
+            if begun == here or is_now is None:
+                raise MismatchError(
+                    f"{folder}: the code of {now['label']!r} is not the one this sweep was begun with, and results of both would be mixed; "
+                    "undo the edit, or choose another --out"
+                )
+            if not mix:
+                raise MismatchError(
+                    f"{folder}: the sweep was begun with Python {begun}, this is {here}, and whether the code of {now['label']!r} is the "
+                    "same cannot be told; go back to it, or vouch for it with --mix-environments"
+                )
+
+
+# On disk.
+
+
+def encode(manifest: Manifest) -> str:
+    """The file: the manifest and a checksum of it."""
+    content = {"sha256": _checksum(manifest), "manifest": manifest}
+    return json.dumps(content, indent=1, sort_keys=True)
+
+
+def _checksum(manifest: Any) -> str:
+    return hashlib.sha256(json.dumps(manifest, indent=1, sort_keys=True).encode()).hexdigest()
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest if it is whole and has the form that this version or an earlier one writes, else None."""
+    try:
+        content = json.loads(path.read_text())
+        manifest: Any = content["manifest"]
+        if content["sha256"] != _checksum(manifest):
+            return None
+        version = manifest["format"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if version not in READABLE:
+        raise StoreError(f"{path}: format {version} is not known here; this version reads up to format {FORMAT}")
+    if version == 1 and "stages" in manifest:
+        manifest = {"horizons" if key == "stages" else key: value for key, value in manifest.items()} | {"format": FORMAT}
+    return manifest if _is_well_formed(manifest) else None
+
+
+def _is_well_formed(manifest: Any) -> bool:
+    """Whether every part has its type and range: the file may come from a stranger, with a checksum that fits."""
+    try:
+        return (
+            _whole(manifest["runs"], 1, 2**32)
+            and _whole(manifest["seed"], 0, 2**32 - 1)
+            and isinstance(manifest["control_variates"], bool)
+            and (_whole(manifest["record"], 1, 2**30) or all(_whole(t, 1, 2**30) for t in manifest["record"]))
+            and set(manifest["axes"]) == set(AXES)
+            and all(_is_axis_entry(entry) for axis in AXES for entry in manifest["axes"][axis])
+            and _are_horizons(manifest["horizons"])
+            and _are_cells(manifest)
+            and len(manifest["environments"]) > 0
+            and all(_is_environment(known) for known in manifest["environments"])
+        )
+    except (KeyError, TypeError, AttributeError, IndexError):
+        return False
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_axis_entry(entry: Any) -> bool:
+    texts = [entry["label"], entry["about"]["name"], entry.get("code", ""), *entry["swept"]]
+    return isinstance(entry["about"], dict) and isinstance(entry["swept"], list) and all(isinstance(text, str) for text in texts)
+
+
+def _are_horizons(horizons: Any) -> bool:
+    rounds = [0, *(horizon["rounds"] for horizon in horizons)]
+    return len(horizons) > 0 and all(
+        _whole(stop, start + 1, 2**30) and _ascend(horizon["record"], start, stop)
+        for start, stop, horizon in zip(rounds, rounds[1:], horizons, strict=False)
+    )
+
+
+def _ascend(record: Sequence[Any], start: int, stop: int) -> bool:
+    """Whether these are rounds after ``start``, in order, the last one ``stop``."""
+    whole = all(_whole(t, start + 1, stop) for t in record)
+    return whole and record[-1] == stop and all(one < two for one, two in itertools.pairwise(record))
+
+
+def _are_cells(manifest: Any) -> bool:
+    shape = [len(manifest["axes"][axis]) for axis in AXES]
+    cells = manifest["cells"]
+    return len(cells) == np.prod(shape, dtype=object) > 0 and all(
+        cell["at"] == list(at)
+        and CELL_NAME.fullmatch(cell["id"])
+        and _whole(cell["since"], 0, len(manifest["horizons"]) - 1)
+        and _whole(cell["block"], 1, 2**24)
+        for cell, at in zip(cells, np.ndindex(*shape), strict=True)
+    )
+
+
+def _is_environment(known: Any) -> bool:
+    texts = [known[name] for name in ("jaxbandit", "jax", "jaxlib", "platform", "machine", "key")]
+    return isinstance(known["x64"], bool) and all(isinstance(text, str) for text in texts)

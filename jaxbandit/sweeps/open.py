@@ -1,0 +1,178 @@
+"""A sweep as a labelled dataset: files are read when their values are asked for, and checked as they are read."""
+
+import json
+import os
+import secrets
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.sweeps.layout import FULL, StoreError, Unit, in_plain_words
+from jaxbandit.sweeps.spec import AXES
+from jaxbandit.sweeps.store import Store
+
+DIMENSIONS = {"learners": "learner", "losses": "losses", "delays": "delays"}
+MOST_LISTED_RUNS = 1 << 26  # beyond, runs have no coordinate: it would be half a gigabyte
+
+
+def open_sweep(path: str | os.PathLike) -> Any:
+    """A sweep's results as a lazy ``xarray.Dataset``; runs that are not computed yet are NaN.
+
+    Dimensions ``learner``, ``losses``, ``delays``, ``round`` and ``run``. Variables: ``regret`` (all five), and
+    ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). Every number that differs along an axis is a
+    coordinate, named after axis and field: ``delays_delay``, ``learner_factor``. ``open_sweep(out).to_dataframe()`` is the
+    table in pandas. Needs the extra ``jaxbandit[data]``.
+
+    >>> import tempfile, jaxbandit as jb
+    >>> spec = jb.Spec(rounds=40, runs=8, record=[10, 20, 40], learners=[jb.Uniform()], delays=[jb.delays.Fixed(2)],
+    ...                losses=[jb.losses.Bernoulli([0.25, 0.75]), jb.losses.Bernoulli([0.5, 0.5])])
+    >>> data = jb.open_sweep(jb.sweep(spec, tempfile.mkdtemp()).out)
+    >>> dict(data.sizes)
+    {'learner': 1, 'losses': 2, 'delays': 1, 'round': 3, 'run': 8}
+    >>> data.regret.mean("run").isel(round=-1).values.ravel()
+    array([10.,  0.])
+    """
+    try:
+        import xarray
+        from xarray.core import indexing
+    except ImportError as error:
+        raise ImportError("open_sweep needs xarray: pip install 'jaxbandit[data]'") from error
+    from xarray.backends import BackendArray
+
+    store = Store.open(path)
+    files = store.files()
+    shape = [len(store.labels(axis)) for axis in AXES]
+    recorded = store.recorded
+
+    class Lazy(BackendArray):
+        """One variable over the unit files."""
+
+        def __init__(self, name: str, by_round: bool):
+            self.name, self.by_round, self.dtype = name, by_round, np.dtype(np.float64)
+            self.shape = (*shape, *([len(recorded)] if by_round else []), store.runs)
+
+        def __getitem__(self, key):
+            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+        def _read(self, key):
+            wanted = [_positions(size, index) for size, index in zip(self.shape, key, strict=True)]
+            lists = [np.atleast_1d(index) for index in wanted]
+            values = np.full([len(index) for index in lists], np.nan)
+            runs = lists[-1]
+            for place in np.ndindex(*values.shape[:3]):
+                at = [int(index[i]) for index, i in zip(lists, place, strict=False)]
+                size = store.cell_at(at)["block"]
+                for block in np.unique(runs // size):
+                    columns = np.flatnonzero(runs // size == block)
+                    whole = _block(store, files, at, int(block), self.name, self.by_round)
+                    if whole is not None:
+                        part = whole[..., runs[columns] % size]
+                        values[(*place, ..., columns)] = part[lists[3]].T if self.by_round else part
+            return values.reshape([len(index) for index in wanted if np.ndim(index)])
+
+    variables = {"regret": (True, "pseudo-regret"), "outstanding_max": (False, "most plays outstanding at once")}
+    variables |= {
+        "total_delay": (False, "sum of delays, cut off at the horizon"),
+        "lost": (False, "plays whose feedback never arrives"),
+    }
+    places = list(DIMENSIONS.values())
+    data = {}
+    for name, (by_round, text) in variables.items():
+        lazy = indexing.LazilyIndexedArray(Lazy(name, by_round))
+        data[name] = ([*places, *(["round"] if by_round else []), "run"], lazy, {"long_name": text})
+    coordinates: dict[str, Any] = {DIMENSIONS[axis]: store.labels(axis) for axis in AXES}
+    coordinates |= _swept_coordinates(store) | {"round": recorded}
+    if store.runs <= MOST_LISTED_RUNS:
+        coordinates["run"] = np.arange(store.runs)
+    return xarray.Dataset(data, coordinates, _attributes(store))
+
+
+def _positions(size: int, index: Any) -> np.ndarray:
+    """The places along an axis that an index asks for; the axis itself may be too long to be listed."""
+    return np.arange(*index.indices(size)) if isinstance(index, slice) else np.asarray(index)
+
+
+def _block(store: Store, files: dict[Unit, Path], at, block: int, name: str, by_round: bool) -> np.ndarray | None:
+    """``[C, block]`` or ``[block]``: a variable of one cell and block, None if it is not all there."""
+    cell = store.cell_at(at)
+    units = [Unit(cell["id"], block, part.start, part.stop) for part in store.segments(cell)]
+    if not all(unit in files for unit in units):
+        return None
+    results = [store.read(unit, files[unit]) for unit in (units if by_round else units[-1:])]
+    return np.concatenate([vars(result)[name] for result in results])
+
+
+SIZES = ("bound", "long_waits")  # they follow from other fields, unless a grid varies them
+
+
+def _swept_coordinates(store: Store) -> dict[str, Any]:
+    """The numbers that differ along an axis, as coordinates: ``data.delays_delay``; NaN where a learner or law has no such field."""
+    found = {}
+    for axis in AXES:
+        settings = store.manifest["axes"][axis]
+        swept = {field for setting in settings for field in setting["swept"]}
+        for field in dict.fromkeys(field for setting in settings for field in setting["about"] if field != "name"):
+            values = [setting["about"].get(field) for setting in settings]
+            numeric = all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
+            varies = len(set(map(str, values))) > 1 and field not in SIZES
+            if numeric and (field in swept or varies):
+                numbers = [np.nan if value is None else float(value) for value in values]
+                found[f"{DIMENSIONS[axis]}_{field}"] = (DIMENSIONS[axis], numbers)
+    return found
+
+
+def _attributes(store: Store) -> dict[str, Any]:
+    manifest = store.manifest
+    return {
+        "title": "jaxbandit sweep",
+        "rounds": store.rounds,
+        "runs": store.runs,
+        "seed": manifest["seed"],
+        "settings": json.dumps(manifest["axes"]),
+        "environments": json.dumps(manifest["environments"]),
+    }
+
+
+def export(path: str | os.PathLike, target: str | os.PathLike) -> Path:
+    """Write a sweep as netCDF4 (``.nc``, Fletcher-32 checksums) or zarr (``.zarr``, CRC-32C); whole or not at all."""
+    target = Path(target)
+    if target.suffix not in (".nc", ".zarr"):
+        raise ValueError(f"{target}: the name of an export ends in .nc or .zarr")
+    if target.exists() or target.is_symlink():
+        raise StoreError(f"{target}: this is already there; remove it or choose another name")
+    data = open_sweep(path).load()
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with in_plain_words(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        _write_netcdf(data, draft) if target.suffix == ".nc" else _write_zarr(data, draft)
+        os.replace(draft, target)
+    except ImportError as error:
+        raise ImportError("export needs netCDF4 and zarr: pip install 'jaxbandit[data]'") from error
+    except (OSError, RuntimeError, ValueError) as error:  # each library reports trouble with the disk in its own way
+        if isinstance(error, StoreError):
+            raise
+        if shutil.disk_usage(target.parent).free < data.nbytes or (isinstance(error, OSError) and error.errno in FULL):
+            words = "the disk is full; nothing was written, so make room and run the same command"
+            raise StoreError(f"{target}: {words}") from error
+        raise StoreError(f"{target}: this cannot be written ({error})") from error
+    finally:
+        shutil.rmtree(draft) if draft.is_dir() else draft.unlink(missing_ok=True)
+    return target
+
+
+def _write_netcdf(data: Any, path: Path) -> None:
+    checked = {"zlib": True, "fletcher32": True}
+    data.to_netcdf(path, engine="netcdf4", encoding={name: checked for name in data.data_vars})
+
+
+def _write_zarr(data: Any, path: Path) -> None:
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    checked = {"compressors": [ZstdCodec(), Crc32cCodec()]}
+    with warnings.catch_warnings():  # texts and one file of metadata for all are young in zarr 3
+        warnings.simplefilter("ignore")
+        data.to_zarr(path, encoding={name: checked for name in data.data_vars}, zarr_format=3)

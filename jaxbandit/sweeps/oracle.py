@@ -1,0 +1,113 @@
+"""The word ``"oracle"`` in a spec: a learner is told the truth about its cell, where in life it would have to guess."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.delays import NEVER, Delays
+from jaxbandit.losses import Losses
+from jaxbandit.pytrees import facts, field_values
+from jaxbandit.sweeps.spec import ORACLE
+
+QUANTILES = 1 << 16  # of a random delay law, for its expected total
+ROUNDS_AT_ONCE = 1 << 16  # of losses whose means move
+
+
+class Oracle:
+    """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit.pytrees.told` that say ``"oracle"``.
+
+    ==================  ===========================================================================
+    ``max_delay``       the longest delay that can come
+    ``copies``          one more than that: the capacity of BOLD
+    ``queue_capacity``  K times as many: the capacity of QPMD
+    ``horizon``         the number of rounds
+    ``total_delay``     Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
+    ``gaps``            mean losses less the best arm's, averaged over the rounds if they move
+    ==================  ===========================================================================
+    """
+
+    def __init__(self, losses: Losses, delays: Delays, rounds: int):
+        self.losses, self.delays, self.rounds = losses, delays, rounds
+
+    def tell(self, learner: Any) -> Any:
+        """The learner with every ``"oracle"`` replaced, also inside a base learner."""
+        if not dataclasses.is_dataclass(learner) or isinstance(learner, type):
+            return learner
+        names, new = facts(learner), {}
+        for field, value in field_values(learner).items():
+            if isinstance(value, str) and value == ORACLE:
+                fact = FACTS.get(names.get(field, ""))
+                try:
+                    new[field] = fact(self) if fact else self._unknown(learner)
+                except ValueError as error:
+                    raise ValueError(f"{field} = {ORACLE!r}: {error}") from None
+            elif dataclasses.is_dataclass(value):
+                new[field] = self.tell(value)
+        return dataclasses.replace(learner, **new) if new else learner
+
+    def _unknown(self, learner: Any) -> None:
+        known = ", ".join(name for name, fact in facts(learner).items() if fact in FACTS)
+        hint = f"of {type(learner).__name__} it is known for {known}" if known else "give a number"
+        raise ValueError(f"the truth about this field is not known here; {hint}")
+
+    def max_delay(self) -> float:
+        longest = float(np.max(np.asarray(self.delays.longest())))
+        if np.isinf(longest):
+            law = type(self.delays).__name__
+            raise ValueError(f"under {law} feedback can be lost, so there is no longest delay; give a number")
+        return longest
+
+    def copies(self) -> int:
+        return int(self.max_delay()) + 1
+
+    def queue_capacity(self) -> int:
+        return self.losses.num_arms * self.copies()
+
+    def horizon(self) -> int:
+        return self.rounds
+
+    def sequence(self) -> np.ndarray | None:
+        """``[T]`` the delays, if they are one known sequence."""
+        law = self.delays
+        if not law.oblivious or law.noisy:
+            return None
+        rounds = jnp.arange(1, self.rounds + 1, dtype=jnp.int32)
+        draw = jax.vmap(lambda t: jnp.broadcast_to(law.draw(t, jnp.int32(0), jnp.float32(0), jnp.float32(0.5)), ()))
+        return np.asarray(draw(rounds)).astype(np.int64)
+
+    def total_delay(self) -> float:
+        law, rest = self.delays, self.rounds - np.arange(1, self.rounds + 1)
+        if not law.oblivious:
+            raise ValueError(f"under {type(law).__name__} delays depend on what is played; give a number")
+        sequence = self.sequence()
+        if sequence is not None:
+            return float(np.minimum(sequence, rest).sum())
+        # A law that draws by chance, the same in every round: its quantiles stand for its distribution.
+        noise = jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
+        drawn = np.asarray(jnp.broadcast_to(law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), noise), noise.shape))
+        delays = np.where(drawn == NEVER, self.rounds, np.minimum(drawn.astype(np.int64), self.rounds))
+        # Σ_t E min(d, T - t) = Σ_k P(d > k)·(T - 1 - k)
+        later = 1 - np.cumsum(np.bincount(delays, minlength=self.rounds + 1)[: self.rounds]) / QUANTILES
+        return float(later @ rest)
+
+    def gaps(self) -> np.ndarray:
+        means = np.asarray(self.losses.expected(jnp.int32(1)), np.float64)
+        if not self.losses.stationary:
+            parts = np.array_split(np.arange(1, self.rounds + 1, dtype=np.int32), -(-self.rounds // ROUNDS_AT_ONCE))
+            sums = [np.asarray(jax.vmap(self.losses.expected)(jnp.asarray(part)), np.float64).sum(0) for part in parts]
+            means = np.sum(sums, 0) / self.rounds
+        return means - means.min()
+
+
+FACTS: dict[str, Callable[[Oracle], Any]] = {
+    "max_delay": Oracle.max_delay,
+    "copies": Oracle.copies,
+    "queue_capacity": Oracle.queue_capacity,
+    "horizon": Oracle.horizon,
+    "total_delay": Oracle.total_delay,
+    "gaps": Oracle.gaps,
+}

@@ -1,0 +1,211 @@
+"""From a spec to cells: each a learner, a loss law and a delay law with every ``"oracle"`` replaced by the cell's true value.
+
+A cell's name is a digest of what a run is a function of, so equal cells share their files and an edited one cannot be taken
+for the old.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from jaxbandit.blocks import platform
+from jaxbandit.delays import ArmDependent, Delays
+from jaxbandit.forms import SIZES, block_size
+from jaxbandit.measure import ControlVariates
+from jaxbandit.pytrees import canonical, show
+from jaxbandit.result import fingerprint
+from jaxbandit.sweeps.oracle import Oracle
+from jaxbandit.sweeps.reader import SpecReader
+from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec
+from jaxbandit.validation import (
+    check_delays,
+    check_game,
+    check_learner,
+    check_losses,
+    check_record,
+    check_rounds,
+    check_runs,
+    log_spaced,
+)
+
+ACCELERATOR_BLOCK = 8192  # runs; there the program, and so the bits, depend on how many runs are played at once
+MOST_NOTES = 3
+MOST_CELLS = 100_000
+MOST_UNITS = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A learner against losses and delays, nothing left open."""
+
+    learner: Any
+    losses: Any
+    delays: Any
+    at: tuple[int, int, int]  # its place on the axes
+    id: str  # 16 hex digits: learner, losses, delays, key and what is measured
+    shape: str  # cells of one shape share their compiled program
+
+    @property
+    def block(self) -> int:
+        """How many runs make a block of the store. Blocks are always whole, whatever number of runs is asked for."""
+        return block_size(self.losses.num_arms) if platform() == "cpu" else ACCELERATOR_BLOCK
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A checked spec: its axes and its cells."""
+
+    spec: Spec
+    rounds: int
+    runs: int
+    axes: dict[Axis, list[AxisPoint]]
+    cells: list[Cell]
+    notes: list[str]  # warnings, such as a learner that is told too small a delay
+
+    @classmethod
+    def make(cls, source: Any, *, rounds: int | None = None, runs: int | None = None, imports: bool = False) -> "Plan":
+        """Read and check a spec; every problem is reported at once, before anything is compiled or written."""
+        reader = SpecReader(source, imports)
+        spec = reader.spec
+        rounds, runs = spec.rounds if rounds is None else rounds, spec.runs if runs is None else runs
+        _check_numbers(reader, rounds, runs)
+        numbers_are_right = not reader.problems
+        axes: dict[Axis, list[AxisPoint]] = {axis: reader.points(axis) for axis in AXES}
+        counts = [len(points) for points in axes.values()]
+        if math.prod(counts) > MOST_CELLS:
+            words = " x ".join(f"{count} {axis}" for axis, count in zip(axes, counts, strict=True))
+            reader.problem(
+                "", f"{words} are {math.prod(counts)} cells; a sweep can have {MOST_CELLS}, so leave some values out of the grids"
+            )
+            reader.finish()
+        laws = {axis: [_law(reader, axis, point, rounds) for point in axes[axis]] for axis in ("losses", "delays")}
+        cells, notes = _cells(reader, axes, laws, rounds) if numbers_are_right else ([], [])
+        if sum(-(-runs // cell.block) for cell in cells) > MOST_UNITS:
+            reader.problem("runs", f"{runs} runs of {len(cells)} cells are more than {MOST_UNITS} units; ask for fewer runs")
+        reader.finish()
+        return cls(spec, int(rounds), int(runs), axes, cells, notes)
+
+    def at_horizon(self, rounds: int) -> "Plan":
+        """The same settings with another horizon (a learner that is told the horizon becomes another learner)."""
+        record = self.spec.record if isinstance(self.spec.record, int) else [t for t in self.spec.record if t < rounds] + [rounds]
+        objects = {axis: [point.object for point in points] for axis, points in self.axes.items()}
+        return Plan.make(dataclasses.replace(self.spec, record=record, **objects), rounds=rounds, runs=self.runs)
+
+    def record(self, after: int = 0) -> list[int]:
+        """The rounds to record between ``after`` and the horizon."""
+        wanted = self.spec.record
+        if isinstance(wanted, int):
+            return log_spaced(self.rounds, wanted, after).tolist()
+        return [int(t) for t in check_record(wanted, 0, self.rounds) if t > after]
+
+
+def cell_id(identity: Mapping[str, str]) -> str:
+    """The name of the cell whose results have this identity (see :func:`jaxbandit.result.fingerprint`)."""
+    return _digest(str(sorted(identity.items())))
+
+
+def measurements(control_variates: bool) -> tuple[Any, ...]:
+    """What a sweep measures beside the regret."""
+    return (ControlVariates(),) if control_variates else ()
+
+
+def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
+    spec = reader.spec
+
+    def check(path: str, function: Callable[..., Any], *arguments: Any) -> bool:
+        try:
+            function(*arguments)
+        except (ValueError, TypeError) as error:
+            reader.problem(path, str(error).partition(": ")[2] if str(error).startswith(path) else str(error))
+            return False
+        return True
+
+    if rounds is None:
+        reader.problem("rounds", "this field is needed: the number of rounds, such as 20_000")
+    elif check("rounds", check_rounds, rounds) and (isinstance(spec.record, bool) or not isinstance(spec.record, int)):
+        check("record", check_record, spec.record, 0, rounds)
+    if runs is None:
+        reader.problem("runs", "this field is needed: the number of runs, such as 1024")
+    elif check("runs", check_runs, runs, 0) and runs > 2**32 - 2 * SIZES[-1]:
+        reader.problem("runs", f"{runs} runs are too many; run ids must stay below 2**32")
+    if isinstance(spec.record, int) and not 1 <= spec.record <= 100_000:
+        reader.problem("record", f"{show(spec.record)} is not a number of rounds to record, 1 or more")
+    if not isinstance(spec.seed, int) or isinstance(spec.seed, bool) or not 0 <= spec.seed < 2**32:
+        reader.problem("seed", f"{show(spec.seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+    if not isinstance(spec.control_variates, bool):
+        reader.problem("control_variates", f"{show(spec.control_variates)} is not true or false")
+
+
+def _law(reader: SpecReader, axis: str, point: AxisPoint, rounds: Any) -> Any:
+    """The law of a point with its bound, None and a problem if something is wrong with it alone."""
+    law: Any = point.object
+    try:
+        if isinstance(law, Delays) and law.bound == ORACLE:
+            law = dataclasses.replace(law, bound=rounds)  # type: ignore[type-var]
+        _check_no_oracle(law)
+        if axis == "losses":
+            check_losses(law)
+        else:
+            check_delays(law, len(law.laws) if isinstance(law, ArmDependent) else 1)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        reader.problem(point.path, str(error))
+        return None
+    return law
+
+
+def _check_no_oracle(law: Any) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(law):
+        if isinstance(leaf, str):
+            name = jax.tree_util.keystr(path).lstrip(".")
+            raise ValueError(f"{name} = {leaf!r}: only what a learner is told can be {ORACLE!r} (and the bound of a delay law)")
+
+
+def _cells(
+    reader: SpecReader, axes: Mapping[Axis, list[AxisPoint]], laws: Mapping[str, list[Any]], rounds: int
+) -> tuple[list[Cell], list[str]]:
+    """The product of the axes, and the warnings on the way; problems go to the reader."""
+    cells: list[Cell] = []
+    oracles: dict[tuple[int, ...], Oracle] = {}
+    key = jax.random.key(reader.spec.seed, impl="threefry2x32")
+    measure = canonical(measurements(reader.spec.control_variates))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for at in itertools.product(*(range(len(axes[axis])) for axis in AXES)):
+            points = [axes[axis][index] for axis, index in zip(AXES, at, strict=True)]
+            losses, delays = laws["losses"][at[1]], laws["delays"][at[2]]
+            if losses is None or delays is None:
+                continue
+            path = points[0].path
+            try:
+                oracle = oracles.setdefault(at[1:], Oracle(losses, delays, rounds))
+                learner = oracle.tell(points[0].object)
+                check_learner(learner)
+                path = " x ".join(point.path for point in points)
+                check_game(learner, losses, delays, rounds)
+            except (ValueError, TypeError) as error:
+                reader.problem(path, str(error))
+                continue
+            if not reader.problems:
+                cells.append(_cell(learner, losses, delays, at, key, measure))
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning))
+    if len(notes) > MOST_NOTES:
+        notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more notes of this kind, for other settings"]
+    return cells, notes
+
+
+def _cell(learner: Any, losses: Any, delays: Any, at: tuple[int, ...], key: jax.Array, measure: Any) -> Cell:
+    parts = canonical(learner), canonical(losses), canonical(delays)
+    leaves, structure = jax.tree.flatten(parts)
+    shape = str(structure) + str([(leaf.shape, str(leaf.dtype)) for leaf in leaves])
+    place = at[0], at[1], at[2]
+    return Cell(learner, losses, delays, place, cell_id(fingerprint(*parts, key, measure)), _digest(shape))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,215 @@
+"""A sweep as one HTML file that needs no network: curves, tables, paired tests, provenance; and PNGs beside it."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxbandit import plots
+from jaxbandit.display import number
+from jaxbandit.files import whole_file, write_whole
+from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
+from jaxbandit.sweeps.layout import StoreError
+from jaxbandit.sweeps.spec import AXES
+from jaxbandit.sweeps.store import Store
+from jaxbandit.webpage import escape, page, svg
+
+LEVEL = 0.05
+Differences = Mapping[tuple[str, str, str], Difference]
+
+
+def write_report(folder: str | os.PathLike, out: str | os.PathLike | None = None) -> Path:
+    """Write ``report.html`` and one PNG for each pair of losses and delays into ``out`` (default: ``folder/report``)."""
+    store = Store.open(folder)
+    out = Path(folder) / "report" if out is None else Path(out)
+    games = compare(store)
+    if not games:
+        raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
+    text = page("jaxbandit sweep", _body(store, games, differences(games)), _STYLE)
+    for game in games:
+        figure, panels = plots.figure(columns=2)
+        for panel, log in zip(panels, (False, True), strict=True):
+            plots.draw_regret(panel, game.results, log=log, title=game.title if not log else "")
+        plots.take_literally(figure)
+        with whole_file(out / f"{game.name}.png") as file:
+            figure.savefig(file, dpi=150)
+    write_whole(out / "report.html", text)
+    return out / "report.html"
+
+
+def _body(store: Store, games: Sequence[Comparison], pairs: Differences) -> list[str]:
+    labels = store.labels("learners")
+    counts = " × ".join(f"{len(store.labels(axis))} {axis}" for axis in AXES)
+    least = min(result.regret.shape[1] for game in games for result in game.results.values())
+    partial = "" if least == store.runs and len(games[0].results) == len(labels) else _PARTIAL
+    sections = "".join(_section(game, pairs, labels) for game in games)
+    return [
+        f"""<header><h1>Sweep report</h1>
+<p>{counts}; {store.runs:,} runs × {store.rounds:,} rounds, seed {escape(str(store.manifest["seed"]))}. Regret is pseudo-regret
+against the best arm in hindsight; bands and brackets are 95 % intervals over runs. Learners met the same losses and delays run by
+run, so differences are paired.</p>{partial}</header>
+<input type="radio" name="axes" id="linear" checked><label for="linear">linear axes</label>
+<input type="radio" name="axes" id="log"><label for="log">logarithmic axes</label>
+<main>{sections}</main>""",
+        _provenance(store, len(pairs) // 2),
+    ]
+
+
+_PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs that are there.</p>'
+
+
+def _section(game: Comparison, pairs: Differences, labels: Sequence[str]) -> str:
+    index = {label: i for i, label in enumerate(labels)}  # of its colour and line style, the same in all games
+    ranked = sorted(game.results, key=lambda label: game.results[label].regret[-1].mean())
+    figures = "".join(_figure(game, index, log) for log in (False, True))
+    return f"""<section><h2>{escape(game.title)}</h2>
+<div class="pair"><div>{figures}{_bound_note(game)}</div>
+<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></section>
+"""
+
+
+def _figure(game: Comparison, index: Mapping[str, int], log: bool) -> str:
+    """Mean regret with bands, and the bounds; the table beside it is the legend."""
+    figure, (panel,) = plots.figure()
+    estimates = {label: result.estimate() for label, result in game.results.items()}
+    for label, estimate in estimates.items():
+        plots.draw_estimate(panel, estimate, index[label])
+    highest = max(float(np.nanmax(np.fmax(estimate.high, estimate.mean))) for estimate in estimates.values())
+    for label, bound in game.bounds.items():
+        panel.plot(bound.rounds, bound.values, color=plots.look(index[label])[0], linestyle=(0, (1, 3)), linewidth=1.1)
+    panel.set(xlabel="round", ylabel="mean pseudo-regret")
+    if log:
+        means = np.concatenate([estimate.mean for estimate in estimates.values()])
+        highest = max([highest, *(float(bound.values[-1]) for bound in game.bounds.values())])
+        # Regret may start at 0, where a logarithm has no place for it.
+        lowest = max(np.min(means[means > 0], initial=highest or 1.0), 1e-6 * highest)
+        panel.set(xscale="log", yscale="log", ylim=(0.7 * lowest, 1.4 * max(highest, lowest)))
+    else:
+        lowest = min(0.0, *(float(np.nanmin(np.fmin(estimate.low, estimate.mean))) for estimate in estimates.values()))
+        panel.set_ylim(lowest, 1.04 * highest or 1.0)  # bounds that lie higher are cut off: the regret would be flat on the axis
+    kind = "log" if log else "linear"
+    return svg(figure, f"{game.name} {kind}", kind)
+
+
+# How each line style of plots.STYLES looks in a table: lengths of dashes and gaps.
+_DASHES = {"-": (26,), "--": (7, 3), "-.": (9, 3, 2, 3), ":": (2, 3)}
+
+
+def _swatch(index: int) -> str:
+    """A short piece of a curve."""
+    colour, style = plots.look(index)
+    stops, at = [], 0
+    for place, length in enumerate(_DASHES[style]):
+        stops.append(f"{'transparent' if place % 2 else colour} {at}px {at + length}px")
+        at += length
+    return f'<span class="swatch" style="background:repeating-linear-gradient(90deg,{",".join(stops)})"></span>'
+
+
+def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: Mapping[str, int]) -> str:
+    best = ranked[0]
+    rows = []
+    for label in ranked:
+        estimate = game.results[label].estimate()
+        interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}</small>"
+        cells = f"<th>{_swatch(index[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
+        if label != best:
+            pair = pairs[game.name, label, best]
+            look, star = ("clear", " *") if pair.adjusted < LEVEL else ("open", "")
+            told = f"<small>p {_p(pair.adjusted)}{star}</small>"
+            cells += f'<td class="{look}">{_signed(pair.mean)} ± {number(pair.half)} {told}</td>'
+        elif len(ranked) > 1:
+            cells += "<td>best</td>"
+        rows.append(f"<tr>{cells}</tr>")
+    more = "<th>paired difference to the best</th>" if len(ranked) > 1 else ""
+    head = f"<tr><th>learner</th><th>regret <small>95 % interval</small></th>{more}</tr>"
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _matrix(game: Comparison, pairs: Differences, ranked: Sequence[str]) -> str:
+    """All pairs, row less column; a star where the difference is significant after correction."""
+    if len(ranked) < 3:
+        return ""
+    rows = []
+    for place, one in enumerate(ranked, 1):
+        cells = []
+        for other in ranked:
+            pair = pairs.get((game.name, one, other))
+            star = "&nbsp;*" if pair and pair.adjusted < LEVEL else ""
+            cells.append(f'<td class="{"clear" if star else "open"}">{_signed(pair.mean)}{star}</td>' if pair else "<td>·</td>")
+        rows.append(f"<tr><th>{place}. {escape(one)}</th>{''.join(cells)}</tr>")
+    head = "".join(f"<th>{place}</th>" for place in range(1, len(ranked) + 1))
+    return (
+        f'<details><summary>all pairs: row less column</summary><div class="wide"><table><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
+
+
+def _delay_line(game: Comparison) -> str:
+    """Delays are the same for all learners unless they depend on the arm: the range over learners says so."""
+
+    def span(values: Iterable[float]) -> str:
+        low, high = min(values), max(values)
+        return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+    results = game.results.values()
+    return (
+        f"<p class=small>Delays: total D {span([r.total_delay.mean() for r in results])} on average, at most "
+        f"{span([r.outstanding_max.max() for r in results])} outstanding at once, "
+        f"{span([r.lost.mean() for r in results])} lost per run.</p>"
+    )
+
+
+def _bound_note(game: Comparison) -> str:
+    if not game.bounds:
+        return ""
+    sources: dict[str, list[str]] = {}
+    for label, bound in game.bounds.items():
+        sources.setdefault(bound.source, []).append(label)
+    told = "; ".join(f"{escape(source)}: {escape(', '.join(names))}" for source, names in sources.items())
+    return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({told}).</p>"
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "−" if value < 0 else "") + number(abs(value))
+
+
+def _p(value: float) -> str:
+    return "&lt; 0.0001" if value < 1e-4 else f"= {value:.2g}" if value < 1 else "= 1"
+
+
+def _provenance(store: Store, pairs: int) -> str:
+    rows = []
+    for axis in AXES:
+        for setting in store.manifest["axes"][axis]:
+            fields = {name: value for name, value in setting["about"].items() if value is not None}
+            text = json.dumps(fields, ensure_ascii=False)
+            text = text if len(text) < 600 else text[:600] + "…"
+            rows.append(f"<tr><th>{escape(setting['label'])}</th><td>{escape(text)}</td></tr>")
+    where = "; ".join(", ".join(f"{name} {value}" for name, value in known.items()) for known in store.manifest["environments"])
+    horizons = ", ".join(f"{horizon['rounds']:,}" for horizon in store.manifest["horizons"])
+    return f"""<footer><h2>Where this comes from</h2>
+<p>Horizons played: {escape(horizons)} rounds. {len(store.files())} unit files, each with its SHA-256 in its name
+(<code>jaxbandit verify</code> checks them). Made with {escape(where)}.</p>
+<p>Differences are tested with a two-sided paired Student test at the horizon, adjusted by Holm over all {pairs} pairs of this
+report; a star marks adjusted p below {LEVEL}. Without delays or with a law that draws them, no bound is drawn unless it holds for
+the sequence that was played.</p>
+<details><summary>all settings</summary><div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div></details></footer>"""
+
+
+_STYLE = """
+.partial{background:#fff3d6;padding:.4rem .7rem;border-radius:4px}input[name=axes]{margin:0 .3rem 0 0}label{margin-right:1.2rem}
+.pair{display:grid;grid-template-columns:minmax(0,5fr) minmax(0,6fr);gap:1.2rem;align-items:start}
+svg.linear,svg.log{width:100%;display:block}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
+.swatch{display:inline-block;width:26px;height:3px;margin-right:.45rem;vertical-align:middle}
+table{width:100%}th,td{text-align:right;white-space:nowrap}
+th:first-child,footer td{text-align:left}footer td{white-space:normal;overflow-wrap:anywhere}
+td small,th small{font-size:.82em;font-weight:400;color:#555;display:inline-block;min-width:7.2em}
+.clear{font-weight:600}.open{color:#767676}.small{font-size:.82rem;color:#555;margin:.5rem 0}
+summary{cursor:pointer;font-size:.86rem;color:#0b5394}footer{border-top:1px solid #ccc;margin-top:2rem;font-size:.9rem}
+@media(max-width:860px){body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
+thead th{white-space:normal;vertical-align:bottom}tbody th{white-space:normal}td small,th small{display:block}}
+@media print{body{max-width:none;font-size:11px;padding:0}input,label{display:none}section{break-inside:avoid}
+#linear:checked~main svg.log,#log:checked~main svg.linear,svg.linear,svg.log{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open]){display:none}th,td{white-space:normal}}
+"""

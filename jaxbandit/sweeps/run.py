@@ -1,0 +1,364 @@
+"""Running a sweep: which units next, on what, and what happens when something fails."""
+
+import contextlib
+import dataclasses
+import multiprocessing
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.blocks import Threads, platform
+from jaxbandit.display import table
+from jaxbandit.progress import Progress
+from jaxbandit.pytrees import show
+from jaxbandit.result import Result
+from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play
+from jaxbandit.sweeps.code import code_mark
+from jaxbandit.sweeps.environment import environment
+from jaxbandit.sweeps.layout import StoreError, Unit
+from jaxbandit.sweeps.plan import Cell, Plan
+from jaxbandit.sweeps.store import Segment, Store
+from jaxbandit.sweeps.writer import StoreWriter
+
+ATTEMPTS = 2  # of a single unit
+DEVICE_THREAD = "sweep-device"  # the name its threads begin with
+COPIES = 5  # of a block's arrays at the same time, at most: on the device (in, out, in between), on the host, being written
+PROGRAM_BYTES = 400 << 20  # what JAX and a compilation take beside the arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """How a sweep ended."""
+
+    out: Path
+    units: int  # of the whole sweep
+    done: int  # that are in the store now
+    computed: int  # by this call
+    damaged: int  # files that were found damaged, and recomputed
+    failed: dict[str, str]  # unit -> reason
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"Summary({', '.join(f'{name} {value}' for name, value in self._rows())})"
+
+    def _repr_html_(self) -> str:
+        return table("Sweep", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("in", str(self.out)), ("units done", f"{self.done:,} of {self.units:,}"), ("computed now", f"{self.computed:,}")]
+        rows += [("damaged and recomputed", f"{self.damaged:,}")] if self.damaged else []
+        rows += [("failed", f"{len(self.failed):,}")] if self.failed else []
+        return [*rows, ("seconds", f"{self.seconds:.1f}")]
+
+
+def sweep(
+    spec: Any,
+    out: str | Path,
+    *,
+    rounds: int | None = None,
+    runs: int | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    unit_seconds: float = 4.0,
+    memory: int | None = None,
+    progress: bool = False,
+    imports: bool = False,
+    mix_environments: bool = False,
+) -> Summary:
+    """Compute a sweep into a folder; called again, it goes on where it was stopped.
+
+    The product of learners, losses and delays is played for ``runs`` runs each. Files in ``out`` are whole or not there,
+    so a kill loses at most the units at hand. The bits do not depend on devices, executor, order or interruptions.
+
+    Args:
+      spec: the path of a TOML file, a :class:`Spec`, or a dict of the same form.
+      out: the folder; a new one, or one that a sweep with the same spec was begun in.
+      rounds, runs: in place of the spec's; may be raised later, and only what is new is computed.
+      executor: any ``concurrent.futures.Executor``, such as ``dask.distributed.Client().get_executor(pure=False)``; units are
+        sent to it and files written here. By default all local devices work, in this process.
+      workers: how many units the executor works on at once, where it does not say.
+      unit_seconds: how long the executor's workers should be busy with what they are sent at once: long beside the cost of sending,
+        short to lose.
+      memory: bytes that the process (with an executor: each worker) may use; limits how much is computed at once.
+      progress: show a bar with units, rounds/s and the time left.
+      imports: allow names such as ``"my_module:MyLearner"`` in a spec, which run that module's code.
+      mix_environments: go on although versions or platform changed since the sweep was begun, and record both.
+
+    Returns:
+      A :class:`Summary`; :func:`open_sweep` reads the results.
+
+    >>> import tempfile, jaxbandit as jb
+    >>> spec = jb.Spec(rounds=50, runs=8, learners=[jb.Uniform()], losses=[jb.losses.Bernoulli([0.25, 0.75])],
+    ...                delays=[jb.delays.Fixed(2)])
+    >>> summary = jb.sweep(spec, tempfile.mkdtemp())
+    >>> summary.done, summary.failed
+    (1, {})
+    """
+    _check_executor(executor)
+    if memory is not None and (not isinstance(memory, int) or memory <= 0):
+        raise ValueError(f"memory={show(memory)}: the memory to use is a number of bytes, such as 4_000_000_000")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ValueError(f"workers={show(workers)}: the number of units at once is a whole number, 1 or more")
+    if not (isinstance(unit_seconds, int | float) and unit_seconds > 0):
+        raise ValueError(f"unit_seconds={show(unit_seconds)}: the time one unit should take is a number of seconds above 0")
+    begun = time.perf_counter()
+    plan = Plan.make(spec, rounds=rounds, runs=runs, imports=imports)
+    for note in plan.notes:
+        warnings.warn(note, stacklevel=2)
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(_begin(Path(out), plan, mix_environments))
+        damaged = store.remove_damaged() if jax.process_index() == 0 else 0
+        _meet(0)
+        if executor is None:
+            # Two batches at a time, each spread over all devices: one is computed while the other begins or ends.
+            executor, at_once, spread = stack.enter_context(_threads(2)), 2, jax.local_device_count()
+            in_process = True
+        else:
+            at_once, spread = workers or vars(executor).get("_max_workers") or jax.local_device_count(), 1
+            in_process = False
+        here = None if mix_environments else environment()
+        runner = _Runner(store, plan, executor, at_once, spread, unit_seconds, memory, here, progress, in_process)
+        runner.run()
+        failed_elsewhere = _meet(len(runner.failed)) - len(runner.failed)
+        if failed_elsewhere:
+            runner.failed["other processes"] = f"{failed_elsewhere} more units failed there"
+        if jax.process_index() == 0:
+            store.write_failures(runner.failed)
+        units, done = sum(store.unit_counts().values()), sum(store.done(store.files()).values())
+    return Summary(Path(out), units, done, runner.computed, damaged, runner.failed, time.perf_counter() - begun)
+
+
+def _check_executor(executor: Any) -> None:
+    if executor is not None and not isinstance(executor, Executor):
+        raise TypeError(f"executor={show(executor)}: give a concurrent.futures.Executor, or leave it out")
+    if isinstance(executor, ProcessPoolExecutor):
+        context = vars(executor).get("_mp_context") or multiprocessing
+        if context.get_start_method() == "fork":
+            raise ValueError(
+                "executor=ProcessPoolExecutor(...): a forked process hangs once JAX has started; make the executor with "
+                "mp_context=multiprocessing.get_context('spawn')"
+            )
+
+
+@contextlib.contextmanager
+def _begin(out: Path, plan: Plan, mix_environments: bool) -> Iterator[StoreWriter]:
+    """The store, held by this process; with ``jax.distributed`` by the first one, for all."""
+    if jax.process_index() > 0:
+        if _meet(0):
+            raise StoreError(f"{out}: the first process could not begin; its message says why")
+        yield StoreWriter.open(out)
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            store = stack.enter_context(StoreWriter.begin(out, plan, mix_environments=mix_environments))
+        except BaseException:
+            _meet(1)
+            raise
+        _meet(0)
+        if store.started_anew:
+            warnings.warn(
+                f"{len(store.started_anew)} of {len(store.manifest['cells'])} cells start anew at {store.rounds} rounds: what their learner or delay law "
+                f"is told depends on the horizon ({', '.join(sorted({store.labels('learners')[cell['at'][0]] for cell in store.started_anew}))})",
+                stacklevel=4,
+            )
+        yield store
+
+
+def _meet(number: int) -> int:
+    """Wait for all processes of ``jax.distributed``; returns the sum of what they bring."""
+    if jax.process_count() == 1:
+        return number
+    from jax.experimental import multihost_utils
+
+    return int(np.sum(multihost_utils.process_allgather(np.asarray(number, np.int32))))
+
+
+def _mine(store: Store) -> set[tuple[str, int]]:
+    """The cells and blocks that this process computes. Blocks of runs lie along one mesh axis over all processes."""
+    mesh = jax.sharding.Mesh(np.asarray(jax.devices()), ("runs",))
+    owners = [device.process_index for device in mesh.devices.flat]
+    blocks = dict.fromkeys((unit.cell, unit.block) for unit in store.units())
+    return {block for number, block in enumerate(blocks) if owners[number % len(owners)] == jax.process_index()}
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[Executor]:
+    pool = Threads(count, DEVICE_THREAD)
+    try:
+        yield pool
+    finally:  # on an interrupt, what has not begun is dropped, and what has is not waited for
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _timed(batch: Batch, progress: bool | Progress = False) -> tuple[float, list[Result]]:
+    begun = time.perf_counter()
+    results = play(batch, progress)
+    return time.perf_counter() - begun, results
+
+
+class _Runner:
+    """Hands out batches of units, writes what comes back, and tries again what failed."""
+
+    def __init__(
+        self,
+        store: StoreWriter,
+        plan: Plan,
+        executor: Executor,
+        workers: int,
+        spread: int,
+        unit_seconds: float,
+        memory: int | None,
+        here: dict[str, Any] | None,
+        progress: bool,
+        in_process: bool,
+    ):
+        self.in_process = in_process  # simulations move the bar themselves; otherwise units do when they are written
+        self.store, self.plan, self.executor, self.here = store, plan, executor, here
+        self.workers, self.spread, self.unit_seconds, self.memory = workers, spread, unit_seconds, memory
+        self.at_once = 2 * workers  # batches handed out: one being computed and one waiting for each worker
+        self.pace: dict[str, float] = {}  # shape -> seconds for one block and round, the least seen (the first one compiles)
+        self.size: dict[str, int] = {}  # shape -> bytes of one block
+        self.failed: dict[str, str] = {}
+        self.computed = 0
+        self.files = store.files()
+        self.cells = {cell.id: cell for cell in plan.cells}
+        self.segments = {cell["id"]: store.segments(cell) for cell in store.cells.values()}
+        mine = _mine(store)
+        self.missing = [unit for unit in store.units() if unit not in self.files and (unit.cell, unit.block) in mine]
+        self.units = sum(store.unit_counts().values())
+        self.bar = Progress(progress, sum(map(self._work, self.missing)), self._done())
+
+    def run(self) -> None:
+        """One pass for each segment of rounds: a later one goes on from the states of the earlier."""
+        missing: dict[tuple[str, int], list[Unit]] = {}
+        for unit in self.missing:
+            missing.setdefault((unit.cell, unit.start), []).append(unit)
+        with self.bar:
+            for index in range(max(map(len, self.segments.values()))):
+                waiting: deque[tuple[Cell, Segment, deque[int]]] = deque()
+                for name, segments in self.segments.items():
+                    units = missing.get((name, segments[index].start), []) if index < len(segments) else []
+                    blocks = deque(unit.block for unit in units if self._ready(unit))
+                    if blocks:
+                        waiting.append((self.cells[name], segments[index], blocks))
+                self._pass(waiting)
+
+    def _ready(self, unit: Unit) -> bool:
+        return unit.start == 0 or self._before(unit) in self.files
+
+    def _before(self, unit: Unit) -> Unit:
+        segment = next(part for part in self.segments[unit.cell] if part.stop == unit.start)
+        return Unit(unit.cell, unit.block, segment.start, segment.stop)
+
+    def _pass(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> None:
+        running: dict[Future, Batch] = {}
+        again: deque[tuple[Batch, int]] = deque()  # single units that failed, and how often
+        tries: dict[Future, int] = {}
+        try:
+            while waiting or again or running:
+                while (waiting or again) and len(running) < self.at_once:
+                    batch, attempt = again.popleft() if again else (self._next(waiting), 0)
+                    future = self.executor.submit(_timed, batch, *([self.bar] if self.in_process else []))
+                    running[future], tries[future] = batch, attempt
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._finish(future, running.pop(future), tries.pop(future), again)
+        except BaseException:
+            for future, batch in running.items():
+                if not future.cancel() and future.done() and future.exception() is None:
+                    with contextlib.suppress(StoreError):
+                        self._write(batch, future.result()[1])
+            raise
+
+    def _next(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> Batch:
+        """Some blocks of the first cell in line: as many as take ``unit_seconds``, fit the memory and are consecutive."""
+        cell, segment, blocks = waiting[0]
+        pace = self.pace.get(cell.shape, max(self.pace.values(), default=np.inf))  # a new shape: as slow as the slowest so far
+        count = max(self.spread, int(self.unit_seconds / (pace * (segment.stop - segment.start))))
+        if platform() != "cpu":
+            count = 1  # always as many runs at once: on an accelerator the bits depend on that
+        left = sum(len(others) for _, _, others in waiting)
+        count = min(count, self._fitting(cell, segment), max(self.spread, -(-left // self.workers)))
+        first, taken = blocks.popleft(), 1
+        while blocks and taken < count and blocks[0] == first + taken:
+            blocks.popleft()
+            taken += 1
+        if not blocks:
+            waiting.popleft()
+        return self._batch(cell, segment, first, taken)
+
+    def _batch(self, cell: Cell, segment: Segment, first: int, count: int) -> Batch:
+        resume = None
+        if segment.start:
+            units = [Unit(cell.id, first + i, segment.start, segment.stop) for i in range(count)]
+            resume = Result.concat_runs([self.store.read(before, self.files[before]) for before in map(self._before, units)])
+        spec = self.plan.spec
+        return Batch(
+            cell=cell,
+            first_block=first,
+            blocks=count,
+            start=segment.start,
+            stop=segment.stop,
+            record=segment.record,
+            seed=spec.seed,
+            control_variates=spec.control_variates,
+            resume=resume,
+            environment=self.here,
+            code=code_mark((cell.learner, cell.losses, cell.delays)),
+        )
+
+    def _fitting(self, cell: Cell, segment: Segment) -> int:
+        """How many blocks of this cell one batch may hold."""
+        if self.memory is None:
+            return 1 << 20
+        if cell.shape not in self.size:
+            self.size[cell.shape] = block_bytes(cell, self.plan.spec.control_variates, len(segment.record))
+        need = COPIES * self.size[cell.shape]
+        room = (self.memory - PROGRAM_BYTES) // need  # blocks at once
+        if room < 1:
+            raise StoreError(
+                f"memory={self.memory}: a single block of {type(cell.learner).__name__} with {type(cell.delays).__name__} delays needs about "
+                f"{(PROGRAM_BYTES + need) / 1e6:.0f} MB; give more memory, or the delay law a smaller bound"
+            )
+        self.at_once = min(self.at_once, room)
+        return room // self.at_once
+
+    def _finish(self, future: Future, batch: Batch, attempt: int, again: deque[tuple[Batch, int]]) -> None:
+        error = future.exception()
+        if error is None:
+            seconds, results = future.result()
+            pace = seconds / (batch.blocks * (batch.stop - batch.start))
+            self.pace[batch.cell.shape] = min(pace, self.pace.get(batch.cell.shape, np.inf))
+            self._write(batch, results)
+        elif isinstance(error, BrokenExecutor):
+            raise StoreError(f"the executor broke ({error}); what is computed is safe, run the same command to go on") from error
+        elif batch.blocks > 1:
+            segment = Segment(batch.start, batch.stop, list(batch.record))
+            again.extend((self._batch(batch.cell, segment, batch.first_block + i, 1), 0) for i in range(batch.blocks))
+        elif attempt + 1 < ATTEMPTS and not isinstance(error, NotFiniteError):
+            again.append((batch, attempt + 1))
+        else:
+            runs = batch.cell.block
+            at = ", ".join(points[index].label for points, index in zip(self.plan.axes.values(), batch.cell.at, strict=True))
+            name = f"{at}; runs {batch.first_block * runs}-{(batch.first_block + 1) * runs - 1}, rounds {batch.start + 1}-{batch.stop}"
+            self.failed[name] = str(error) if isinstance(error, NotFiniteError) else f"{type(error).__name__}: {error}"
+
+    def _work(self, unit: Unit) -> int:
+        return self.cells[unit.cell].block * (unit.stop - unit.start)
+
+    def _write(self, batch: Batch, results: list[Result]) -> None:
+        for index, result in enumerate(results):
+            unit = Unit(batch.cell.id, batch.first_block + index, batch.start, batch.stop)
+            self.files[unit] = self.store.write(unit, result)
+            self.computed += 1
+            self.bar.update(0 if self.in_process else self._work(unit), self._done())
+
+    def _done(self) -> str:
+        return f"units {self.units - len(self.missing) + self.computed}/{self.units}"

@@ -1,0 +1,131 @@
+"""What a sweep computes, as data: the spec, its three axes, and the names that stand for learners and laws in it.
+
+A spec has ``rounds``, ``runs``, ``seed`` and three lists: learners, losses, delays. The sweep is their product. Every
+public field of every learner, loss and delay law is written under its own name; ``grid`` expands to the product over its
+keys; the word ``"oracle"`` stands for the true value of a cell (see :mod:`jaxbandit.sweeps.oracle`). TOML files and Python
+objects are read by :mod:`jaxbandit.sweeps.reader`.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from jaxbandit import delays, learners, losses
+from jaxbandit.pytrees import is_numeric
+
+ORACLE = "oracle"
+AXES = ("learners", "losses", "delays")
+Axis = Literal["learners", "losses", "delays"]
+
+
+CATALOGUE: dict[str, Mapping[str, type]] = {
+    "learners": learners.REGISTRY,
+    "losses": losses.REGISTRY,
+    "delays": delays.REGISTRY,
+}
+
+
+class SpecError(ValueError):
+    """Everything that is wrong with a spec, each problem with its path in it."""
+
+    def __init__(self, source: str, problems: Sequence[str]):
+        self.problems = tuple(dict.fromkeys(problems))
+        head = f"{source}: {len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
+        super().__init__("\n  ".join([head, *self.problems]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One ``[[learners]]``, ``[[losses]]`` or ``[[delays]]`` table.
+
+    >>> from jaxbandit.sweeps import Entry
+    >>> Entry("bobw", {"max_delay": "oracle"}, grid={"factor": [24.0, 1.0]}).name
+    'bobw'
+    """
+
+    name: str
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+    label: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A sweep. Learners, losses and delays are :class:`Entry` tables or the objects themselves, also of your own classes.
+
+    Args:
+      rounds: the horizon of every cell.
+      runs: how many runs of every cell; learners share losses and delays run by run.
+      learners, losses, delays: the three axes: lists, or dicts by names of your own, ``{"MZS22": jb.BestOfBothWorlds("oracle")}``.
+        A field of an object may be ``"oracle"`` too.
+      seed: of the key, ``jax.random.key(seed)``.
+      record: how many log-spaced rounds are recorded, or the rounds themselves.
+      control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
+
+    >>> import jaxbandit as jb
+    >>> spec = jb.Spec(rounds=1000, runs=256, learners=[jb.BestOfBothWorlds("oracle"), jb.TsallisINF()],
+    ...                losses=[jb.losses.Bernoulli([0.3, 0.5])], delays=[jb.delays.Fixed(10)])
+    >>> spec.seed
+    0
+    """
+
+    rounds: int
+    runs: int
+    learners: Sequence[Any] | Mapping[str, Any]
+    losses: Sequence[Any] | Mapping[str, Any]
+    delays: Sequence[Any] | Mapping[str, Any]
+    seed: int = 0
+    record: int | Sequence[int] = 50
+    control_variates: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisPoint:
+    """One learner, loss law or delay law of the sweep; its fields may still say ``"oracle"``."""
+
+    label: str
+    path: str  # where it stands in the spec, such as learners[0]
+    object: Any
+    about: dict[str, Any]  # its name and fields, as JSON can hold them
+    swept: tuple[str, ...]  # the fields that a grid varies
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'factor'?``, or the list of what there is."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word.lower(), known, 1, 0.6)
+    return f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+
+
+def find(axis: str, name: str) -> type | None:
+    """The class that a name stands for; learners also by the name of their paper, in either case: ``"MZS22"``."""
+    if axis == "learners":
+        name = learners.PAPERS.get(name.lower(), name)
+    return CATALOGUE[axis].get(name)
+
+
+def describe(axis: str, thing: Any) -> dict[str, Any]:
+    """Name and fields of an object as JSON can hold them; long arrays by shape only."""
+    cls = type(thing)
+    names = {known: name for name, known in CATALOGUE[axis].items()}
+    about: dict[str, Any] = {"name": names.get(cls, f"{cls.__module__}:{cls.__qualname__}")}
+    if dataclasses.is_dataclass(thing):
+        for field in dataclasses.fields(thing):
+            about[field.name] = _plain(axis, vars(thing)[field.name])
+    return about
+
+
+def _plain(axis: str, value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return describe(axis, value)
+    if isinstance(value, tuple | list) and any(dataclasses.is_dataclass(item) for item in value):
+        return [_plain(axis, item) for item in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if not is_numeric(value):
+        return repr(value)
+    array = np.asarray(value)
+    return array.tolist() if array.size <= 1000 else {"shape": list(array.shape)}

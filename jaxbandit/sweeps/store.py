@@ -1,0 +1,189 @@
+"""Reading a sweep's folder. Every file that is read is checked: its checksum, and that it holds what its name says."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from jaxbandit.result import Result
+from jaxbandit.sweeps.layout import MANIFESTS, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
+from jaxbandit.sweeps.manifest import CellEntry, Manifest, read_manifest, recorded
+from jaxbandit.sweeps.plan import cell_id
+from jaxbandit.sweeps.spec import AXES
+
+
+class Segment(NamedTuple):
+    """Rounds ``start + 1 … stop`` and which of them are recorded."""
+
+    start: int
+    stop: int
+    record: list[int]
+
+
+class Store:
+    """A sweep on disk. Reading needs no lock and builds no learner; writing is done by :class:`StoreWriter`."""
+
+    def __init__(self, path: str | os.PathLike, manifest: Manifest):
+        self.path, self.manifest = Path(path), manifest
+        self.cells: dict[str, CellEntry] = {cell["id"]: cell for cell in manifest["cells"]}  # equal cells share their units
+
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> Self:
+        path = Path(path)
+        if not path.is_dir():
+            raise StoreError(f"{path}: there is no such folder")
+        with in_plain_words(path):
+            check_entries(path)
+        if not any((path / name).is_file() for name in MANIFESTS):
+            raise StoreError(f"{path}: this is not a sweep (it has no manifest.json)")
+        for name in MANIFESTS:
+            manifest = read_manifest(path / name)
+            if manifest is not None:
+                return cls(path, manifest)
+        raise StoreError(
+            f"{path}: manifest.json and its copy are damaged; with its spec, `sweep` makes a new one beside it in another folder"
+        )
+
+    @property
+    def rounds(self) -> int:
+        return self.manifest["horizons"][-1]["rounds"]
+
+    @property
+    def runs(self) -> int:
+        return self.manifest["runs"]
+
+    @property
+    def recorded(self) -> list[int]:
+        return recorded(self.manifest)
+
+    def labels(self, axis: str) -> list[str]:
+        return [point["label"] for point in self.manifest["axes"][axis]]
+
+    def cell_at(self, at: Sequence[int]) -> CellEntry:
+        shape = [len(self.manifest["axes"][axis]) for axis in AXES]
+        return self.manifest["cells"][int(np.ravel_multi_index(tuple(at), shape))]
+
+    def blocks(self, cell: CellEntry) -> int:
+        """How many blocks the runs of a cell make."""
+        return -(-self.runs // cell["block"])
+
+    def segments(self, cell: CellEntry) -> list[Segment]:
+        """The segments of rounds that a cell is played in: one for each time the horizon was raised since it exists."""
+        horizons, since = self.manifest["horizons"], cell["since"]
+        first = [t for horizon in horizons[: since + 1] for t in horizon["record"]]
+        parts = [Segment(0, horizons[since]["rounds"], first)]
+        for before, horizon in zip(horizons[since:], horizons[since + 1 :], strict=False):
+            parts.append(Segment(before["rounds"], horizon["rounds"], horizon["record"]))
+        return parts
+
+    def units(self) -> Iterator[Unit]:
+        """Every unit of the finished sweep, in the order it is played."""
+        for name, cell in self.cells.items():
+            for segment in self.segments(cell):
+                for block in range(self.blocks(cell)):
+                    yield Unit(name, block, segment.start, segment.stop)
+
+    def unit_counts(self) -> dict[str, int]:
+        """Cell -> how many units it has when the sweep is finished."""
+        return {name: self.blocks(cell) * len(self.segments(cell)) for name, cell in self.cells.items()}
+
+    def files(self) -> dict[Unit, Path]:
+        """The unit files that are there, also those that the sweep no longer needs."""
+        with in_plain_words(self.path):
+            found: dict[Unit, Path] = {}
+            for file in unit_files(self.path):
+                if file.is_file:
+                    found.setdefault(file.unit, file.path)
+            return found
+
+    def done(self, files: Mapping[Unit, Path]) -> dict[str, int]:
+        """Cell -> how many of its units are among these files."""
+        counts = dict.fromkeys(self.cells, 0)
+        wanted = {
+            (name, part.start, part.stop): self.blocks(cell) for name, cell in self.cells.items() for part in self.segments(cell)
+        }
+        for unit in files:
+            counts[unit.cell] = counts.get(unit.cell, 0) + (unit.block < wanted.get((unit.cell, unit.start, unit.stop), 0))
+        return {name: counts[name] for name in self.cells}
+
+    def read(self, unit: Unit, file: Path) -> Result:
+        """A unit from its file, or a StoreError that says what is wrong with it."""
+        with in_plain_words(self.path):
+            result, fault = self._examine(unit, file.name[-68:-4], file)
+        if result is None:
+            raise StoreError(f"{file}: {fault}; run `jaxbandit sweep` again to have it recomputed")
+        return result
+
+    def _examine(self, unit: Unit, digest: str, file: Path) -> tuple[Result | None, str]:
+        """The result in a unit file if all is well with it, or what is not."""
+        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+            return None, "this file is damaged"
+        try:
+            result = Result.load(file)
+        except ValueError:
+            return None, "this file was not written by a sweep"
+        cell = self.cells.get(unit.cell)
+        runs = result.regret.shape[1]
+        if cell_id(result.identity) != unit.cell:
+            return None, "this file belongs to another cell"
+        if result.first_run != unit.block * runs or (cell and runs != cell["block"]):
+            return (
+                None,
+                f"this file has the runs {result.first_run} to {result.first_run + runs - 1}, which are not those of its name",
+            )
+        segment = next((part for part in self.segments(cell) if part[:2] == unit[2:]), None) if cell else None
+        if result.rounds[-1] != unit.stop or (segment and result.rounds.tolist() != segment.record):
+            return None, "this file has other rounds than its name says"
+        return result, ""
+
+    def result(self, at: Sequence[int], files: dict[Unit, Path] | None = None) -> Result | None:
+        """What there is of a cell, as one Result: the runs up to the first block that is missing; None for no run."""
+        files = self.files() if files is None else files
+        cell = self.cell_at(at)
+        blocks = []
+        for block in range(self.blocks(cell)):
+            wanted = [Unit(cell["id"], block, part.start, part.stop) for part in self.segments(cell)]
+            if not all(unit in files for unit in wanted):
+                break
+            blocks.append(Result.concat_rounds([self.read(unit, files[unit]) for unit in wanted]))
+        if not blocks:
+            return None
+        result = Result.concat_runs(blocks)
+        return result.take_runs(0, min(self.runs, result.runs))
+
+    def damaged(self, tick: Callable[[], None] = lambda: None) -> dict[Path, str]:
+        """Unit file -> what is wrong with it: each file is read in full."""
+        bad: dict[Path, str] = {}
+        seen: set[Unit] = set()
+        with in_plain_words(self.path):
+            for file in unit_files(self.path):
+                fault = self._fault(file, seen)
+                if fault:
+                    bad[file.path] = fault
+                tick()
+        return bad
+
+    def _fault(self, file: UnitFile, seen: set[Unit]) -> str:
+        if not file.is_file:
+            return "this is not a file"
+        if file.unit in seen:
+            return "this is a second file of the same unit"
+        fault = self._examine(file.unit, file.digest, file.path)[1]
+        if not fault:
+            seen.add(file.unit)
+        return fault
+
+    def damaged_manifests(self) -> list[Path]:
+        return [self.path / name for name in MANIFESTS if read_manifest(self.path / name) is None]
+
+    def failures(self) -> dict[str, str]:
+        """Unit -> reason, of the last sweep."""
+        try:
+            content = json.loads((self.path / "failures.json").read_text())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return {str(name): str(reason) for name, reason in content.items()} if isinstance(content, dict) else {}

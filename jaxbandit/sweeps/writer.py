@@ -1,0 +1,131 @@
+"""Writing a sweep's folder: one writer at a time, every file whole or not there, nothing but its own files touched."""
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from jaxbandit.files import sync_folder, write_whole
+from jaxbandit.result import Result
+from jaxbandit.sweeps.environment import environment
+from jaxbandit.sweeps.layout import (
+    MANIFESTS,
+    MismatchError,
+    StoreError,
+    Unit,
+    check_entries,
+    check_new_folder,
+    in_plain_words,
+    is_lock,
+    remove_drafts,
+)
+from jaxbandit.sweeps.manifest import CellEntry, encode, grown_manifest, new_manifest
+from jaxbandit.sweeps.plan import Plan
+from jaxbandit.sweeps.store import Store
+
+
+class StoreWriter(Store):
+    """A store that is held by this process until the ``with`` block of :meth:`begin` ends."""
+
+    started_anew: list[CellEntry] = []  # cells that start over, because the horizon was raised just now
+
+    @classmethod
+    @contextlib.contextmanager
+    def begin(cls, path: str | os.PathLike, plan: Plan, *, mix_environments: bool = False) -> Iterator["StoreWriter"]:
+        """Create the store or go on with it, alone: a second sweep into the same folder is refused."""
+        path = Path(path)
+        with contextlib.ExitStack() as stack:
+            with in_plain_words(path):
+                store = cls._begin(path, plan, mix_environments, stack)
+            yield store
+
+    @classmethod
+    def _begin(cls, path: Path, plan: Plan, mix_environments: bool, stack: contextlib.ExitStack) -> "StoreWriter":
+        if path.is_dir():
+            check_entries(path)
+            if not _has_manifest(path):
+                check_new_folder(path)
+        path.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(_lock(path))
+        incoming = path / "incoming"
+        incoming.mkdir(exist_ok=True)
+        remove_drafts(incoming)
+        here = environment()
+        if not _has_manifest(path):
+            store = cls(path, new_manifest(plan, here))
+            store._write_manifest()
+            return store
+        old = Store.open(path)
+        store = cls(path, grown_manifest(path, old.manifest, plan, here, mix_environments=mix_environments))
+        store.started_anew = [cell for name, cell in store.cells.items() if name not in old.cells]
+        if store.manifest != old.manifest or old.damaged_manifests():
+            store._write_manifest()
+        return store
+
+    def _write_manifest(self) -> None:
+        content = encode(self.manifest)
+        for name in MANIFESTS:
+            self._write_text(name, content)
+
+    def _write_text(self, name: str, content: str) -> None:
+        write_whole(self.path / name, content, drafts=self.path / "incoming")
+
+    def write(self, unit: Unit, result: Result) -> Path:
+        """Add a unit: written and synced under a temporary name, then renamed."""
+        with in_plain_words(self.path):
+            folder = self.path / "units" / unit.cell
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                sync_folder(folder.parent)
+                sync_folder(self.path)
+            draft = self.path / "incoming" / unit.draft_name()
+            result.save(draft)
+            final = folder / unit.file_name(hashlib.sha256(draft.read_bytes()).hexdigest())
+            os.replace(draft, final)
+            sync_folder(folder)
+            return final
+
+    def remove_damaged(self) -> int:
+        """Remove the unit files that are damaged, so that they are computed again; returns how many there were."""
+        damaged = self.damaged()
+        with in_plain_words(self.path):
+            for path in damaged:
+                if path.is_dir():
+                    try:
+                        path.rmdir()
+                    except OSError:
+                        raise StoreError(f"{path}: this is a folder in the place of a unit's file; move it away") from None
+                else:
+                    path.unlink()
+        return len(damaged)
+
+    def write_failures(self, failures: dict[str, str]) -> None:
+        with in_plain_words(self.path):
+            if failures or (self.path / "failures.json").exists():
+                self._write_text("failures.json", json.dumps(failures, indent=1))
+
+
+def _has_manifest(path: Path) -> bool:
+    return any((path / name).exists() for name in MANIFESTS)
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    import fcntl
+
+    name = path / "lock"
+    with os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = file.read(1000).strip() or "unknown"
+            raise StoreError(f"{path}: another sweep is writing here ({owner}); wait for it, or choose another --out") from None
+        if not is_lock(name):
+            raise MismatchError(f"{name}: this file is not a sweep's lock; move it away, or choose another --out")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+        yield

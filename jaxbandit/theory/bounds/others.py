@@ -1,0 +1,86 @@
+"""Upper bounds of the other learners."""
+
+from typing import Literal
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxbandit.pytrees import show
+from jaxbandit.theory.bounds.base import Bound, inverse_gaps, make_bound
+from jaxbandit.theory.optimal_skipping import check_arms, truncated
+
+
+def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal["iw", "rv"] = "iw") -> Bound:
+    """No delays: "iw" 4√(KT) + 1, "rv" 2√(KT) + 10 K log T + 16 (Zimmert & Seldin, JMLR 2021).
+
+    >>> from jaxbandit import theory
+    >>> theory.tsallis_inf_adversarial(num_arms=4, rounds=100).total
+    np.float64(81.0)
+    """
+    check_arms(num_arms)
+    bandit = np.sqrt(num_arms * np.asarray(rounds))
+    rest = {"iw": 1.0, "rv": 10 * num_arms * np.log(rounds) + 16}
+    if estimator not in rest:
+        raise ValueError(f"estimator={show(estimator)}: the estimator is 'iw' or 'rv'")
+    return make_bound(
+        "proved", "Zimmert & Seldin, JMLR 2021", bandit=(4 if estimator == "iw" else 2) * bandit, rest=rest[estimator]
+    )
+
+
+def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
+    """No delays, "iw": Σ (4 log T + 20)/Δ_i + 4√K (recalled, not checked against the paper).
+
+    >>> from jaxbandit import theory
+    >>> theory.tsallis_inf_stochastic([0, 0.5], rounds=1000)["log"].round(2)
+    np.float64(95.26)
+    """
+    inverse, num_arms = inverse_gaps(gaps)
+    return make_bound(
+        "proved", "Zimmert & Seldin, JMLR 2021, recalled", log=inverse * (4 * np.log(rounds) + 20), rest=4 * np.sqrt(num_arms)
+    )
+
+
+def dew(delays: ArrayLike, num_arms: int) -> Bound:
+    """DEW: η(KTe/2 + D) + log K/η at its rate η = √(log K/(KTe/2 + D)), capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
+
+    >>> from jaxbandit import theory
+    >>> theory.dew(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(173.6)
+    """
+    check_arms(num_arms)
+    delays = truncated(delays)
+    load = num_arms * len(delays) * np.e / 2 + delays.sum()
+    rate = np.sqrt(np.log(num_arms) / load)
+    rate = min(rate, 1 / (4 * np.e * delays.max())) if delays.max() else rate
+    return make_bound("proved", "Thune et al. 2019, recalled", stability=rate * load, penalty=np.log(num_arms) / rate)
+
+
+def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
+    """Delay-adaptive Exp3: 3√(log K·(KT/2 + D)), after György & Joulani (2021).
+
+    >>> from jaxbandit import theory
+    >>> theory.delayed_exp3(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(158.0)
+    """
+    check_arms(num_arms)
+    delays = truncated(delays)
+    total = 3 * np.sqrt(np.log(num_arms) * (num_arms * len(delays) / 2 + delays.sum()))
+    return make_bound("proved", "after György & Joulani 2021; this form derived", total=total)
+
+
+def delayed_ucb1(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float) -> Bound:
+    """Delayed UCB1: Σ (8 log T/Δ_i + 3.5 Δ_i) + σ_max Σ Δ_i (Joulani et al. 2013; recalled).
+
+    >>> from jaxbandit import theory
+    >>> theory.delayed_ucb1([0, 0.5], rounds=1000, outstanding_max=10)["outstanding"]
+    array(5.)
+    """
+    inverse, _ = inverse_gaps(gaps)
+    total = float(np.sum(gaps))
+    return make_bound(
+        "proved",
+        "Joulani et al. 2013, recalled",
+        log=8 * inverse * np.log(rounds),
+        rest=3.5 * total,
+        outstanding=outstanding_max * total,
+    )

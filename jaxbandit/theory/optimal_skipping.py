@@ -1,0 +1,122 @@
+"""What a sequence of delays is worth: outstanding plays, and the least that skipping can leave of it.
+
+All of it is exact, on the host, in O(T log T): sequences of 10⁷ rounds take about a second. ``delays[t - 1]`` is the delay of
+round t; :func:`truncated` cuts delays off at the horizon, as the paper does without loss of generality.
+"""
+
+import dataclasses
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxbandit.pytrees import is_numeric, show
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimum:
+    """The least value over all sets S of skipped rounds, and the smallest S that reaches it: its longest delays."""
+
+    value: float
+    skipped: int  # |S|
+    longest_kept: int  # the longest delay that is not skipped, 0 if all are
+
+
+def truncated(delays: ArrayLike) -> np.ndarray:
+    """The delays ``[T]`` with everything revealed at the end of the game: min(d_t, T - t).
+
+    >>> from jaxbandit import theory
+    >>> theory.truncated([5, 0, 5, 5])
+    array([3, 0, 1, 0])
+    """
+    delays = check_sequence(delays)
+    return np.minimum(delays, len(delays) - 1 - np.arange(len(delays)))
+
+
+def outstanding(delays: ArrayLike) -> np.ndarray:
+    """``[T]`` σ_t = #{s < t : s + d_s >= t}, the plays whose feedback is outstanding at the start of round t.
+
+    >>> from jaxbandit import theory
+    >>> theory.outstanding([2, 2, 2, 2, 0])
+    array([0, 1, 2, 2, 2])
+    """
+    delays = check_sequence(delays)
+    arrived = np.cumsum(arrivals(delays))
+    # Before round t, t - 1 plays were made and those due up to round t - 1 have arrived.
+    return np.arange(len(delays)) - np.concatenate([[0], arrived[:-1]])
+
+
+def arrivals(delays: ArrayLike) -> np.ndarray:
+    """``[T]`` a_t = #{s <= t : s + d_s = t}, the observations that arrive at the end of round t.
+
+    >>> from jaxbandit import theory
+    >>> theory.arrivals([2, 1, 0, 9])
+    array([0, 0, 3, 0])
+    """
+    delays = check_sequence(delays)
+    due = np.arange(len(delays)) + delays
+    return np.bincount(due[due < len(delays)], minlength=len(delays))
+
+
+def skipping_optimum(delays: ArrayLike, num_arms: int) -> Optimum:
+    """min over S of |S| + √(D_S̄ log K), D_S̄ the total delay of the rounds that are not skipped. Exact.
+
+    For a given |S| the longest delays are the ones to skip, so sorting replaces the search over subsets.
+
+    >>> from jaxbandit import theory
+    >>> theory.skipping_optimum([1000, 0, 0, 0], num_arms=4)
+    Optimum(value=1.0, skipped=1, longest_kept=0)
+    """
+    check_arms(num_arms)
+    longest_first = np.sort(check_sequence(delays))[::-1]
+    left = longest_first.sum() - np.concatenate([[0], np.cumsum(longest_first)])
+    return _least(np.sqrt(left * np.log(num_arms)), longest_first)
+
+
+def outstanding_optimum(delays: ArrayLike) -> Optimum:
+    """min over S of |S| + d_max(S̄), which bounds σ_max (Lemma "σ_max"). Exact, by sorting.
+
+    >>> from jaxbandit import theory
+    >>> theory.outstanding_optimum([1000, 1, 1, 1])
+    Optimum(value=2.0, skipped=1, longest_kept=1)
+    """
+    longest_first = np.sort(check_sequence(delays))[::-1]
+    return _least(np.append(longest_first, 0), longest_first)
+
+
+def summary(delays: ArrayLike) -> dict[str, int]:
+    """What the bounds ask of a sequence of delays: T, D (cut off at the horizon), d_max, σ_max and a_max.
+
+    >>> from jaxbandit import theory
+    >>> theory.summary([2, 1, 0, 9])
+    {'rounds': 4, 'total': 3, 'longest': 2, 'outstanding_max': 2, 'arrivals_max': 3}
+    """
+    delays = truncated(delays)
+    return {
+        "rounds": len(delays),
+        "total": int(delays.sum()),
+        "longest": int(delays.max()),
+        "outstanding_max": int(outstanding(delays).max()),
+        "arrivals_max": int(arrivals(delays).max()),
+    }
+
+
+def _least(cost_of_the_rest: np.ndarray, longest_first: np.ndarray) -> Optimum:
+    """The least n + cost[n], n = 0 … T."""
+    values = np.arange(len(cost_of_the_rest)) + cost_of_the_rest
+    skipped = int(np.argmin(values))
+    kept = int(longest_first[skipped]) if skipped < len(longest_first) else 0
+    return Optimum(float(values[skipped]), skipped, kept)
+
+
+def check_sequence(delays: ArrayLike) -> np.ndarray:
+    """``delays`` as int64, or one sentence about what is wrong with them."""
+    array = np.asarray(delays) if is_numeric(delays) else np.empty(0)
+    if array.ndim != 1 or array.size == 0 or np.any(array < 0) or np.any(array != np.floor(array)):
+        raise ValueError(f"delays={show(delays)}: delays are a sequence of whole numbers, 0 or more, one for each round")
+    return array.astype(np.int64)
+
+
+def check_arms(num_arms: int) -> None:
+    """One sentence if the bounds have no meaning for so many arms."""
+    if not isinstance(num_arms, int | np.integer) or isinstance(num_arms, bool) or num_arms < 2:
+        raise ValueError(f"num_arms={show(num_arms)}: the bounds need a whole number of arms, 2 or more")

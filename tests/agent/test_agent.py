@@ -1,0 +1,266 @@
+"""An agent against `rollout`, ticket by ticket; a fleet against its members; and every wrong call."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import randomness
+from tests.agent.environment import Environment, play, play_fleet
+from tests.learners.test_contract import CLASSES, MEANS, VARIANTS, make
+
+KEY = jax.random.key(5)
+LOSSES = jb.losses.Bernoulli(jnp.asarray(MEANS, jnp.float32))
+LAWS = {
+    "random, some lost": jb.delays.Geometric(3.0, bound=8),
+    "fixed": jb.delays.Fixed(10),
+    "no delay": jb.delays.Fixed(0),
+    "lost": jb.delays.PacketLoss(0.7, delay=2),
+}
+QUICK = "random, some lost"  # the other laws run the same two programs in other order: `make test-slow`
+KINDS = (
+    "tsallis-inf, rv",
+    "thompson",
+    "zimmert-seldin, skipping",
+    "bold",
+    "arm-dependent",
+)  # memo, own words, watcher, wrapper, told
+
+
+def rolled_out(learner, delays, rounds, losses=LOSSES, **options):
+    every = np.arange(1, rounds + 1)
+    return jb.rollout(learner, losses, delays, rounds=rounds, key=KEY, record=every, probabilities=True, **options)
+
+
+def environment(delays, losses=LOSSES):
+    return Environment(losses, delays, KEY, shared=delays.shared)
+
+
+@pytest.mark.parametrize("law", [pytest.param(law, marks=() if law == QUICK else pytest.mark.slow) for law in LAWS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in KINDS else pytest.mark.thorough) for name in [*CLASSES, *VARIANTS]]
+)
+def test_plays_what_rollout_plays(name, law):
+    """Every probability of every round has the same bits."""
+    rounds = 80 if law == QUICK else 300
+    learner = make(name, **({"capacity": rounds} if name == "bold" else {}))  # lost feedback costs BOLD a copy each time
+    mine = play(jb.Agent(learner, 3, KEY, first_run=4), environment(LAWS[law]), rounds)
+    theirs = rolled_out(learner, LAWS[law], rounds, first_run=4)
+    np.testing.assert_array_equal(mine, theirs.probabilities)
+    if name not in ("uniform", "phased-elimination"):  # phases are longer than this
+        assert len(np.unique(mine, axis=0)) > 1  # it did learn something on the way
+
+
+@pytest.mark.thorough
+def test_many_arms_and_losses_between_0_and_1():
+    table = np.random.default_rng(1).uniform(0, 0.5, (60, 40)) + np.linspace(0, 0.5, 40)
+    losses = jb.losses.Table(jnp.asarray(table, jnp.float32))
+    delays = jb.delays.UniformRandom(0, 20)
+    for learner in (jb.BestOfBothWorlds(20), jb.TsallisINF("rv")):
+        mine = play(jb.Agent(learner, 40, KEY), environment(delays, losses), 60)
+        np.testing.assert_array_equal(mine, rolled_out(learner, delays, 60, losses).probabilities)
+
+
+def test_float64(monkeypatch):
+    with jax.enable_x64(True):
+        agent = jb.Agent(jb.TsallisINF(), 3, KEY)
+        for loss in (0.1, 0.2, 0.3):
+            agent.observe(agent.act().id, loss)
+        losses = jb.losses.Table(np.broadcast_to([[0.1], [0.2], [0.3], [0.0]], (4, 3)))
+        theirs = rolled_out(jb.TsallisINF(), jb.delays.Fixed(0), 4, losses)
+        agent.act()
+        assert agent.probabilities.dtype == np.float64
+        np.testing.assert_array_equal(agent.probabilities, theirs.probabilities[-1])
+
+
+def test_many_arrivals_at_once():
+    """More than one inbox holds, between two decisions: in order of origin, whatever the order they are handed in."""
+    delays = jb.delays.Bursts(100)
+    learner = jb.TsallisINF("rv")
+    mine = play(jb.Agent(learner, 3, KEY), environment(delays), 250)
+    np.testing.assert_array_equal(mine, rolled_out(learner, delays, 250).probabilities)
+
+
+def test_more_outstanding_than_the_program_was_made_for():
+    learner = jb.ZimmertSeldin(skipping=True)
+    delays = jb.delays.Outlier(first=240, count=100)
+    mine = play(jb.Agent(learner, 3, KEY), environment(delays), 280)
+    np.testing.assert_array_equal(mine, rolled_out(learner, delays, 280).probabilities)
+
+
+def test_arms_are_those_of_the_words():
+    """The arm is the cell of the cumulative sum that the promised uniform number falls into."""
+    agent = jb.Agent(jb.Uniform(), 4, KEY, first_run=9)
+    for t in range(1, 40):
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(KEY, randomness.PLAY), t), 9)
+        uniform = (int(jax.random.key_data(key)[0]) >> 9) / 2**23
+        assert agent.act().arm == int(4 * uniform)
+
+
+FLEETS = {
+    "rv": jb.TsallisINF("rv"),
+    "thompson": jb.DelayedThompson(),
+    "skipping": jb.ZimmertSeldin(skipping=True),
+    "skipper": make("skipper"),
+    "banker": jb.BankerTsallisINF(),
+    "bold": jb.BOLD(jb.TsallisINF(), capacity=60),
+    "arm-dependent": make("arm-dependent"),
+    "qpm-d": jb.QPMD(jb.TsallisINF(), capacity=64),
+}
+
+
+IN_SHORT = ("skipping",)  # the rest: `make test-all`
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in IN_SHORT else pytest.mark.thorough) for name in FLEETS])
+def test_a_fleet_is_its_members(name):
+    """A run is the same whoever decides beside it, to the bit, and what rollout plays, to rounding."""
+    delays, learner = LAWS[QUICK], FLEETS[name]
+    whole = play_fleet(jb.Agent(learner, 3, KEY, fleet=13, first_run=4), environment(delays), 60)
+    parts = play_fleet(jb.Agent(learner, 3, KEY, fleet=13, first_run=4), environment(delays), 60, part=0.4)
+    np.testing.assert_array_equal(whole, parts)
+    theirs = rolled_out(learner, delays, 60, runs=13, first_run=4).probabilities
+    np.testing.assert_allclose(whole, theirs, rtol=1e-4, atol=1e-6)
+    assert len(np.unique(whole[-1], axis=-1).T) > 1
+
+
+def test_a_fleet_with_many_arrivals_of_one_run():
+    agent, single = (jb.Agent(jb.TsallisINF(), ["a", "b"], KEY, first_run=7, **more) for more in ({"fleet": 3}, {}))
+    tickets = [agent.act() for _ in range(5)]
+    mine = [single.act() for _ in range(5)]
+    assert [ticket.arm[0] for ticket in tickets] == [ticket.arm for ticket in mine]
+    assert [ticket.id.tolist() for ticket in tickets][-1] == [13, 14, 15]
+    late = np.array([ticket.id[0] for ticket in tickets])[::-1]
+    agent.observe(late, reward=[1.0, 0.5, 0.25, 0.0, 1.0])
+    single.observe([ticket.id for ticket in mine][::-1], loss=[0.0, 0.5, 0.75, 1.0, 0.0])
+    before = agent.probabilities
+    agent.act([0])
+    single.act()
+    np.testing.assert_allclose(agent.probabilities[:, 0], single.probabilities, rtol=1e-5)
+    np.testing.assert_array_equal(agent.probabilities[:, 1:], before[:, 1:])
+    assert agent.rounds.tolist() == [6, 5, 5]
+    assert agent.act([]).id.tolist() == []
+
+
+def test_outstanding_and_names():
+    agent = jb.Agent(jb.DelayedUCB1(), ["left", "right"], KEY)
+    tickets = [agent.act() for _ in range(4)]
+    assert {ticket.arm for ticket in tickets} <= {"left", "right"}
+    assert agent.outstanding() == tickets
+    agent.observe(tickets[1], 0.5)
+    agent.expire(tickets[3].id)
+    assert agent.outstanding() == [tickets[0], tickets[2]]
+    agent.observe([1, 3], reward=1)
+    assert agent.outstanding() == []
+    assert agent.rounds == 4
+
+
+def test_the_book_forgets_what_is_done():
+    """Memory goes with what is outstanding, not with what was ever decided."""
+    agent = jb.Agent(jb.Uniform(), 2, KEY)
+    first = agent.act()
+    for _ in range(1000):
+        agent.observe(agent.act().id, 0.0)
+    assert agent.outstanding() == [first]
+    assert agent._ledger.book.size < 200
+    agent.observe(first.id, 1.0)
+
+
+def test_from_many_threads():
+    agent = jb.Agent(jb.DelayedThompson(), 3, KEY)
+
+    def work():
+        for _ in range(50):
+            agent.observe(agent.act().id, 0.5)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert agent.rounds == 200
+    assert agent.outstanding() == []
+
+
+WRONG_CALLS = {
+    "unknown ticket": (lambda a: a.observe(99, 0.5), "ticket 99: no such ticket was given out; the ids so far are 1 to 4"),
+    "ticket 0": (lambda a: a.observe(0, 0.5), "ticket 0: no such ticket"),
+    "answered ticket": (lambda a: a.observe(1, 0.5), "ticket 1: its feedback is already in"),
+    "answered and delivered": (lambda a: a.observe(2, 0.5), "ticket 2: its feedback is already in"),
+    "expired ticket": (lambda a: a.observe(3, 0.5), "ticket 3: it has expired"),
+    "expired twice": (lambda a: a.expire(3), "ticket 3: it has expired"),
+    "expired after its feedback": (lambda a: a.expire(1), "ticket 1: its feedback is already in"),
+    "one of a batch": (lambda a: a.observe([4, 1], [0.1, 0.2]), "ticket 1: its feedback is already in"),
+    "twice in a batch": (lambda a: a.observe([4, 4], [0.1, 0.2]), "ticket 4: it is in this batch twice"),
+    "not a number": (lambda a: a.observe("four", 0.5), "ticket 'four': a ticket is the whole number"),
+    "half a ticket": (lambda a: a.observe(4.5, 0.5), "ticket 4.5: a ticket is the whole number"),
+    "no ticket": (lambda a: a.observe(None, 0.5), "ticket None: a ticket is the whole number"),
+    "loss above 1": (lambda a: a.observe(4, 1.5), r"observe\(loss=1.5\): a loss is a number between 0 and 1"),
+    "negative loss": (lambda a: a.observe(4, -0.1), "a loss is a number between 0 and 1"),
+    "NaN": (lambda a: a.observe(4, float("nan")), "a loss is a number between 0 and 1"),
+    "infinite": (lambda a: a.observe(4, float("inf")), "a loss is a number between 0 and 1"),
+    "text": (lambda a: a.observe(4, "bad"), "a loss is a number between 0 and 1"),
+    "reward above 1": (lambda a: a.observe(4, reward=2), r"observe\(reward=2\): a reward is a number between 0 and 1"),
+    "neither": (lambda a: a.observe(4), "neither loss nor reward is given"),
+    "both": (lambda a: a.observe(4, 0.5, reward=0.5), "both loss and reward are given"),
+    "too few losses": (lambda a: a.observe([4], [0.5, 0.5]), "2 losses for 1 tickets"),
+    "runs of a single agent": (lambda a: a.act([0]), "this agent is a single learner"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_a_wrong_call_is_one_sentence_and_changes_nothing(name):
+    call, message = WRONG_CALLS[name]
+
+    def started():
+        agent = jb.Agent(jb.TsallisINF(), 2, KEY)
+        for _ in range(3):
+            agent.act()
+        agent.observe(2, 0.7)
+        agent.act()
+        agent.observe(1, 0.2)
+        agent.expire(3)
+        return agent
+
+    agent, other = started(), started()
+    with pytest.raises(ValueError, match=message) as error:
+        call(agent)
+    assert "\n" not in str(error.value)
+    assert agent.outstanding() == other.outstanding()
+    assert agent.act() == other.act()
+    np.testing.assert_array_equal(agent.probabilities, other.probabilities)
+
+
+@pytest.mark.parametrize(
+    ("make_it", "message"),
+    [
+        (lambda: jb.Agent(jb.Uniform(), 0, KEY), "arms=0: give how many arms"),
+        (lambda: jb.Agent(jb.Uniform(), "ab", KEY), "arms='ab': give how many arms"),
+        (lambda: jb.Agent(jb.Uniform(), ["a", "a"], KEY), "each once"),
+        (lambda: jb.Agent(jb.Uniform(), 2.5, KEY), "arms=2.5"),
+        (lambda: jb.Agent(jb.Uniform(), 2, 0), "key=0: the key must be a typed JAX key"),
+        (lambda: jb.Agent(jb.Uniform, 2, KEY), "give a learner, not its class"),
+        (lambda: jb.Agent(jb.Uniform(), 2, KEY, fleet=0), "fleet=0: a fleet is a number of learners"),
+        (lambda: jb.Agent(jb.Uniform(), 2, KEY, first_run=-1), "first_run=-1"),
+        (lambda: jb.Agent(jb.Uniform(), 2, KEY, fleet=3).act([3]), "different whole numbers from 0 to 2"),
+        (lambda: jb.Agent(jb.Uniform(), 2, KEY, fleet=3).act([1, 1]), "different whole numbers from 0 to 2"),
+        (lambda: jb.Agent(jb.Uniform(), 2, KEY, fleet=3).act("all"), "different whole numbers from 0 to 2"),
+    ],
+)
+def test_wrong_agents(make_it, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make_it()
+
+
+def test_a_wrapper_without_room_says_so_and_keeps_what_it_had():
+    agent = jb.Agent(jb.BOLD(jb.TsallisINF(), capacity=3), 2, KEY)
+    tickets = [agent.act() for _ in range(3)]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="use capacity=4"):
+            agent.act()
+    assert agent.outstanding() == tickets
+    agent.observe(2, 0.5)
+    assert agent.act().round == 4

@@ -1,0 +1,316 @@
+"""The verdicts, the command behind ``jaxbandit claims``, and three wrong learners that a claim catches."""
+
+import dataclasses
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import theory
+from jaxbandit.arms import pick
+from jaxbandit.claims import experiment as experiments
+from jaxbandit.claims import mark
+from jaxbandit.claims import runner as claims
+from jaxbandit.claims.verdict import Check, Measured, exponent, growth, judge, mean_of, regret_of, slope, width
+from jaxbandit.pending import Pending
+from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.randomness import fold
+from jaxbandit.statistics import student_quantile
+
+
+def check(value, error, relation, bound, **options):
+    return Check("x", Measured(value, error), relation, bound, **options)
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict", "refuted"),
+    [
+        (check(1.0, 0.1, "at most", 2.0), "holds with room 1.67", False),
+        (check(1.0, 0.1, "at most", 1.1), "not shown", False),
+        (check(1.0, 0.1, "at most", 0.9), "not shown", False),
+        (check(1.0, 0.1, "at most", 0.7), "fails", True),
+        (check(1.0, 0.0, "at most", 1.0), "holds", False),
+        (check(1.0 + 1e-9, 0.0, "at most", 1.0), "fails", True),
+        (check(3.0, 0.1, "at least", 1.0), "holds with room 2.8", False),
+        (check(3.0, 0.1, "at least", 4.0), "fails", True),
+        (check(-3.0, 0.1, "at most", 0.0), "holds", False),
+        (check(0.1, 0.1, "equals", 0.0, resolution=1.0), "holds", False),
+        (check(0.1, 1.0, "equals", 0.0, resolution=1.0), "not shown", False),
+        (check(5.0, 1.0, "equals", 0.0, resolution=1.0), "fails", True),
+        (check(1.0, 0.1, "at most", 0.5, kind="shape"), "not shown", False),
+        (check(1.0, 0.1, "at most", 0.5, kind="open"), "fails", False),
+        (check(float("nan"), 0.1, "at most", 9.0), "fails", True),
+    ],
+)
+def test_verdict_of_one_check(one, verdict, refuted):
+    assert str(judge([one])) == verdict
+    assert judge([one]).refuted == refuted
+
+
+def test_verdict_is_the_worst_and_the_room_the_least():
+    good, tight, bad = check(1.0, 0, "at most", 9.0), check(1.0, 0, "at most", 2.0), check(1.0, 0, "at most", 0.5)
+    assert judge([good, tight]).room == 2.0
+    assert judge([good, bad]).outcome == "fails"
+    assert judge([good, check(1.0, 1.0, "at most", 1.5)]).outcome == "not shown"
+    with pytest.raises(ValueError, match="at least one check"):
+        judge([])
+
+
+def test_intervals_widen_with_the_number_of_checks():
+    one = check(1.0, 0.1, "at most", 2.0)
+    assert width([one]) == pytest.approx(1.96, abs=1e-3)
+    assert width([one] * 10) == pytest.approx(2.807, abs=1e-3)  # 0.25 % on either side
+    assert width([check(1.0, 0.0, "at most", 2.0)] * 10) == pytest.approx(1.96, abs=1e-3)  # exact ones need no interval
+
+
+def test_false_alarms_are_as_rare_as_the_level_says():
+    """A true bound that is met with equality, 20 checks at a time, 2000 times: refuted in about 2.5 % at most."""
+    rng = np.random.default_rng(0)
+    refuted = [judge([check(value, 1.0, "at most", 0.0) for value in rng.normal(size=20)]).refuted for _ in range(2000)]
+    assert np.mean(refuted) < 0.025 + 5 * np.sqrt(0.025 / 2000)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return jb.simulate(
+        jb.BestOfBothWorlds(max_delay=2), jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(2), rounds=2000, runs=512,
+        key=jax.random.key(0), record=[20, 200, 2000], measure=[jb.ControlVariates()],
+    )  # fmt: skip
+
+
+def test_growth_and_slope_are_those_of_the_mean_curve(result):
+    means = result.estimate().mean
+    assert regret_of(result).value == pytest.approx(means[-1])
+    assert slope(result).value == pytest.approx((means[-1] - means[1]) / np.log(10), abs=slope(result).error)
+    assert growth(result).value == pytest.approx(np.log10(means[-1] / means[1]), abs=5 * growth(result).error + 1e-3)
+    plain = (result.regret[-1] - result.regret[1]).std(ddof=1) / np.sqrt(512) / np.log(10)
+    assert 0 < slope(result).error < plain
+    assert mean_of(result, np.ones(512)).value == pytest.approx(1)
+
+
+def test_exponent_and_its_error():
+    x, rng = np.array([1.0, 2.0, 4.0, 8.0]), np.random.default_rng(0)
+    y = 3 * x**0.7
+    assert exponent(x, [Measured(v, 0.02 * v) for v in y]).value == pytest.approx(0.7)
+    found = [exponent(x, [Measured(v * (1 + 0.02 * rng.normal()), 0.02 * v) for v in y]).value for _ in range(2000)]
+    assert exponent(x, [Measured(v, 0.02 * v) for v in y]).error == pytest.approx(np.std(found), rel=0.1)
+    assert np.isnan(exponent(x, [Measured(-1.0, 0.1)] * 4).value)
+
+
+SPEC = """title = "A claim about |x|"
+claim = "1 is at most the bound."
+where = "here"
+shows = "Nothing else."
+order = {order}
+seed = 7
+[full]
+bound = {bound}
+[quick]
+quick = true
+"""
+SCRIPT = """
+def run(experiment):
+    (panel,) = experiment.panels(1)
+    panel.plot([1, 2], [1, 2])
+    experiment.check("one", 1.0, "at most", experiment.settings.bound)
+    experiment.number("two", 2.0)
+    experiment.say("Said plainly.")
+"""
+
+
+def write(folder, bound, order=1):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "claim.toml").write_text(SPEC.format(bound=bound, order=order), encoding="utf-8")
+    (folder / "claim.py").write_text(SCRIPT, encoding="utf-8")
+
+
+def test_the_command_writes_pages_and_says_what_failed(tmp_path, capsys):
+    statements, out = tmp_path / "statements", tmp_path / "out"
+    write(statements / "good", 4.0, order=2)
+    write(statements / "bad", 0.5, order=1)
+    assert claims.run(out, claims.choose(folder=statements)) == ["bad"]
+    printed = capsys.readouterr().out
+    assert printed.index("fails") < printed.index("holds with room 4")
+    assert "MEASURED OTHERWISE: bad" in printed
+    written = json.loads((out / "claims.json").read_text())
+    assert [(one["name"], one["verdict"]) for one in written["statements"]] == [("bad", "fails"), ("good", "holds with room 4")]
+    for name in ("index.md", "index.html"):
+        page = (out / "good" / name).read_text()
+        for part in (
+            "A claim",
+            "holds with room 4",
+            "Said plainly.",
+            "jax.random.key(7)",
+            "jaxbandit claims --only good",
+            "Nothing else.",
+        ):
+            assert part in page, (name, part)
+        assert "good/index" in (out / name).read_text()
+    assert "A claim about \\|x\\|](good/index.md)" in (out / "index.md").read_text()
+    assert "data:image/png;base64" in (out / "good" / "index.html").read_text()
+    assert claims.run(out, claims.choose(["good"], statements)) == []
+    with pytest.raises(ValueError, match="--only worse: no such statement; there are bad, good"):
+        claims.choose(["worse"], statements)
+    with pytest.raises(ValueError, match="--statements"):
+        claims.choose(folder=tmp_path / "nowhere")
+
+
+def test_what_is_done_is_not_done_again_unless_it_changed(tmp_path):
+    statements, out = tmp_path / "statements", tmp_path / "out"
+    write(statements / "one", 4.0)
+    claims.run(out, claims.choose(folder=statements))
+    file = out / "one" / "claim.json"
+    marked = json.loads(file.read_text()) | {"verdict": "from the file"}
+    file.write_text(json.dumps(marked))
+    assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "from the file"
+    assert claims.run_statement(claims.find_statements(statements)[0], out, quick=True)["verdict"] == "holds with room 4"
+    write(statements / "one", 5.0)
+    assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "holds with room 5"
+
+
+@pytest.mark.thorough
+def test_long_simulations_are_kept_in_pieces_and_are_the_same(tmp_path, monkeypatch):
+    experiment = experiments.Experiment({}, 7, tmp_path / "pieces")
+
+    def play():
+        return experiment.simulate(
+            jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.6, 0.6]), jb.delays.Fixed(2), rounds=100, runs=600, record=5,
+            measure=[theory.Arrivals()],
+        )  # fmt: skip
+
+    whole = play()
+    assert not (tmp_path / "pieces").exists()
+    monkeypatch.setattr(experiments, "PIECE", 100 * 256)
+    pieces = play()
+    (tmp_path / "pieces" / "notes.txt").write_text("mine")
+    assert len(list((tmp_path / "pieces").glob("*.npz"))) == 3
+    monkeypatch.setattr(experiments, "simulate", None)  # everything comes from the files now
+    for other in (pieces, play()):
+        np.testing.assert_array_equal(other.regret, whole.regret)
+        np.testing.assert_array_equal(other.measured["control_variates"], whole.measured["control_variates"])
+        assert [leaf.shape for leaf in other.state] == [leaf.shape for leaf in whole.state]
+    experiment.forget_pieces()
+    assert [path.name for path in (tmp_path / "pieces").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.thorough
+def test_what_a_claim_depends_on(tmp_path):
+    """The modules that decide numbers make a claim stale when they change; those that draw, write and speak do not."""
+    package = tmp_path / "jaxbandit"
+    shutil.copytree(mark.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def after_a_change_of(name):
+        mark.code_mark.cache_clear()
+        file = package / name
+        before = file.read_text()
+        file.write_text(f"{before}\n# changed\n")
+        changed = mark.code_mark(package)
+        file.write_text(before)
+        return changed
+
+    same = mark.code_mark(package)
+    assert same == mark.code_mark()
+    for name in (
+        "plots.py",
+        "display.py",
+        "webpage.py",
+        "claims/pages.py",
+        "claims/figures.py",
+        "sweeps/report.py",
+        "cli/claims.py",
+        "cli/bench.py",
+    ):
+        assert after_a_change_of(name) == same, name
+    for thing in (
+        *(jb.BestOfBothWorlds, jb.KLUCB, jb.losses.Bernoulli, jb.delays.Geometric, jb.hybrid_argmin, jb.rollout, jb.simulate),
+        *(jb.Result, jb.ControlVariates, Pending, fold, judge, student_quantile),
+        *(theory.Drift, theory.play_with_delays, theory.delayed_lower, theory.outstanding),
+    ):
+        name = Path(sys.modules[thing.__module__].__file__).relative_to(mark.PACKAGE)  # type: ignore[arg-type]
+        assert after_a_change_of(name) != same, name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("title = ", "not TOML"), ("titel = 3", "claim, full, .*titel.* too many or missing")]
+)
+def test_a_wrong_claim_file(tmp_path, text, said):
+    write(tmp_path / "one", 4.0)
+    (tmp_path / "one" / "claim.toml").write_text(text)
+    with pytest.raises(ValueError, match=f"claim.toml: .*{said}"):
+        claims.find_statements(tmp_path)
+
+
+def test_every_statement_of_the_repository_can_be_read():
+    statements = claims.find_statements()
+    assert len(statements) == 18
+    assert [statement.order for statement in statements] == list(range(18))
+    for statement in statements:
+        assert set(statement.quick) <= set(statement.full)
+
+
+@pytree_dataclass
+class StrictlyLater(jb.BestOfBothWorlds):
+    """Wrong: σ_t counts s + d_s > t. Under bursts of d_max + 1 this misses d_max plays at the end of each burst."""
+
+    def inverse_rates(self, state, round, num_arms):
+        missed = (round.t // (self.max_delay + 1).astype(jnp.int32)).astype(jnp.float32) * self.max_delay
+        return super().inverse_rates(state, round._replace(total_outstanding=round.total_outstanding - missed), num_arms)
+
+
+@pytree_dataclass
+class WeightAtArrival(jb.BestOfBothWorlds):
+    """Wrong: divides by the probability of the round of arrival, not of the play."""
+
+    def observe(self, state, observation):
+        x = state.warm.y**-2.0
+        now = pick(x / x.sum(0), jnp.maximum(observation.arm, 0))
+        return super().observe(state, observation._replace(probability=now))
+
+
+@pytree_dataclass
+class WithoutArms(jb.BestOfBothWorlds):
+    """Wrong: γ₀ without K^{2/3}."""
+
+    def inverse_rates(self, state, round, num_arms):
+        small = dataclasses.replace(self, factor=self.factor / num_arms ** (1 / 3))
+        return jb.learners.BestOfBothWorlds.inverse_rates(small, state, round, num_arms)
+
+
+SMALL = {
+    "algorithm_1": {"rounds": 300, "arms": [8], "delay": 8},
+    "observation_arriving": {"rounds": 300, "runs": 2},
+    "drifted_regret": {"arms": 4, "delay": 16, "rounds": 500, "runs": 2, "short_rounds": 1500, "short_runs": 1024},
+}
+
+
+def verdict_on(name, learner, folder, monkeypatch):
+    statement = next(one for one in claims.find_statements() if one.name == name)
+    monkeypatch.setattr(jb, "BestOfBothWorlds", learner)
+    return claims.run_statement(dataclasses.replace(statement, full=SMALL[name]), folder)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name", "red"),
+    [
+        (StrictlyLater, "algorithm_1", "relative error of 1/γ"),
+        pytest.param(StrictlyLater, "observation_arriving", "shortfall of the Σσ", marks=pytest.mark.slow),
+        pytest.param(WeightAtArrival, "drifted_regret", "bias of the estimated drifted regret", marks=pytest.mark.thorough),
+        (WithoutArms, "algorithm_1", "relative error of 1/γ"),
+    ],
+)
+def test_a_wrong_learner_turns_a_claim_red(mutant, name, red, tmp_path, monkeypatch):
+    found = verdict_on(name, mutant, tmp_path, monkeypatch)
+    assert found["verdict"] == "fails"
+    assert found["refuted"]
+    assert any(red in row["label"] and row["outcome"] == "fails" for row in found["checks"])
+
+
+@pytest.mark.parametrize("name", ["algorithm_1", *(pytest.param(name, marks=pytest.mark.slow) for name in list(SMALL)[1:])])
+def test_the_right_learner_turns_none(name, tmp_path, monkeypatch):
+    assert verdict_on(name, jb.learners.BestOfBothWorlds, tmp_path, monkeypatch)["outcome"] == "holds"

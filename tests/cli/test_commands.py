@@ -1,0 +1,226 @@
+"""Every command answers a wrong call with one sentence and the right exit status, and leaves nothing behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxbandit.cli import app, speaking
+
+GAME = ["--learner", "uniform", "--losses", "bernoulli(means=[0.3, 0.5])", "--delays", "fixed(delay=1)"]
+SMALL = ["--rounds", "20", "--runs", "4"]
+SPEC = """
+rounds = 20
+runs = 4
+[[learners]]
+name = "uniform"
+[[losses]]
+name = "bernoulli"
+means = [0.3, 0.5]
+[[delays]]
+name = "fixed"
+delay = 1
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """A command in this process, in a folder with a spec, a file, a folder and one that nobody may write to."""
+    monkeypatch.chdir(tmp_path)
+    Path("spec.toml").write_text(SPEC)
+    Path("file").write_text("mine")
+    Path("folder").mkdir()
+
+    def run(*words: str) -> tuple[int, str]:
+        before = _files()
+        status = app.call(words)
+        said = capsys.readouterr()
+        if status:
+            assert _files() == before, "a command that fails leaves nothing behind"
+        return status, " ".join((said.out + said.err).split())
+
+    return run
+
+
+def _files() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in Path().rglob("*")}
+
+
+# command line, exit status, what must be said
+WRONG = [
+    ("nope", 2, 'Unknown command "nope"'),
+    ("run --nope 3", 2, "Unknown option"),
+    ("run spec.toml --runs 1.5", 2, "--runs: '1.5' is not a whole number"),
+    ("run spec.toml --rounds 20.9", 2, "--rounds: '20.9' is not a whole number"),
+    ("run spec.toml --rounds 1e", 2, "'1e' is not a whole number"),
+    ("run spec.toml --rounds -5", 2, "rounds"),
+    ("run spec.toml --rounds 0", 2, "rounds: .*0"),
+    ("sweep spec.toml --out new --runs 1.5", 2, "--runs: '1.5' is not a whole number"),
+    ("sweep spec.toml --out new --rounds 20.9", 2, "--rounds: '20.9' is not a whole number"),
+    ("sweep spec.toml --out file", 2, "--out file: .*file is a file; give a folder"),
+    ("sweep spec.toml --out file/below", 2, "--out file/below: .*file is a file; give a folder"),
+    ("sweep nowhere.toml --out new", 2, "nowhere.toml.* no such file"),
+    ("sweep spec.toml", 2, '--out"? requires an argument'),
+    ("run spec.toml --out .", 2, "--out .: this is a folder; give the beginning of a file name, such as run"),
+    ("run spec.toml --out folder", 2, "--out folder: this is a folder"),
+    ("run spec.toml --out folder/..", 2, "this is a folder"),
+    ("run spec.toml --out file/run", 2, "--out file/run: .*file is a file"),
+    ("run nowhere.toml", 2, "nowhere.toml"),
+    ("run spec.toml --seed 3", 2, "--seed: give a spec or name"),
+    ("run spec.toml --learner mine:Learner", 2, "--learner: give a spec or name"),
+    ("demo --out file", 2, "--out file: .*file is a file; give a folder"),
+    ("demo --seed 0.5", 2, "--seed: '0.5' is not a whole number"),
+    ("bench --out file", 2, "--out file: .*file is a file; give a folder"),
+    ("bench --peers nowhere", 2, "--peers nowhere: there is no such folder"),
+    ("bench --smpybandits nowhere", 2, "--smpybandits nowhere: this is not a program"),
+    ("tune nowhere.toml", 2, "nowhere.toml.* no such file"),
+    ("tune spec.toml --out file", 2, "--out file: .*file is a file; give a folder"),
+    ("claims", 2, '--out"? requires an argument'),
+    ("claims --out new --only nope", 2, "--only nope: no such statement; there are .*key_lemma"),
+    ("claims --out new --statements folder", 2, "no statements in folder"),
+    ("claims --out file", 2, "--out file: .*file is a file; give a folder"),
+    ("status folder", 1, "folder"),
+    ("status nowhere", 1, "nowhere"),
+    ("verify nowhere", 1, "nowhere"),
+    ("export nowhere out.nc", 1, "nowhere"),
+    ("export nowhere out.csv", 2, "out.csv: the name of an export ends in .nc or .zarr"),
+    ("export nowhere file/out.nc", 2, "file is a file"),
+    ("report nowhere", 1, "nowhere"),
+    ("report nowhere --out file", 2, "--out file: .*file is a file; give a folder"),
+]
+
+
+@pytest.mark.parametrize(("line", "status", "said"), WRONG, ids=[line for line, _, _ in WRONG])
+def test_wrong_command_line(call, line, status, said):
+    got = call(*line.split())
+    assert got[0] == status, got[1]
+    assert re.search(said, got[1]), got[1]
+    assert "Traceback" not in got[1]
+
+
+def test_a_folder_of_somebody_else(call, monkeypatch):
+    # Whoever runs the tests may be allowed everything, so the answer of the system is made up.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    status, said = call("demo", "--out", "folder/new")
+    assert (status, "nothing can be written into" in said) == (2, True), said
+
+
+def test_dots_in_a_name_stay(call):
+    for out, files in (("v0.1", "v0.1"), ("v0.2", "v0.2"), ("deep/v1.npz", "deep/v1"), ("v3.png", "v3")):
+        status, said = call("run", *GAME, *SMALL, "--out", out)
+        assert status == 0, said
+        assert f"written: {files}.png, {files}.npz" in said
+        assert Path(f"{files}.npz").stat().st_size
+        assert Path(f"{files}.png").stat().st_size
+
+
+def test_whole_numbers_are_written_in_three_ways(call):
+    for rounds in ("1000", "1_000", "1e3"):
+        status, said = call("run", *GAME, "--rounds", rounds, "--runs", "4")
+        assert status == 0
+        assert " 1000 " in said
+
+
+def test_run_imports_what_lies_in_the_current_folder(call, monkeypatch):
+    Path("my_own_module.py").write_text(
+        "import jaxbandit as jb\nfrom jaxbandit.pytrees import pytree_dataclass\n\n@pytree_dataclass\nclass Mine(jb.Uniform):\n    pass\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    game = ["--learner", "my_own_module:Mine", *GAME[2:], *SMALL]
+    status, said = call("run", *game)
+    assert (status, "--imports" in said) == (2, True)
+    status, said = call("run", *game, "--imports")
+    assert status == 0, said
+    assert os.environ["PYTHONPATH"] == f"{Path.cwd()}{os.pathsep}elsewhere"
+
+
+# What a command may run into, the exit status, and the sentence.
+FAULTS = [
+    (OSError(28, "No space left on device", "out.nc"), 1, "No space left on device: 'out.nc'"),
+    (ImportError("export needs netCDF4"), 1, "export needs netCDF4"),
+    (ZeroDivisionError("division by zero\nsecond line"), 1, "ZeroDivisionError: division by zero (JAXBANDIT_TRACEBACK=1 shows where)"),
+    (ValueError(), 1, "ValueError: no message"),
+    (speaking.CommandError("--x 3: wrong"), 2, "--x 3: wrong"),
+    (KeyboardInterrupt(), 130, "stopped; all is as it was"),
+    (BrokenPipeError(), 1, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "status", "said"), FAULTS, ids=[type(error).__name__ for error, _, _ in FAULTS])
+def test_what_a_command_raises_is_a_sentence(error, status, said, capsys, monkeypatch, tmp_path):
+    def fails() -> None:
+        raise error
+
+    with (tmp_path / "printed").open("w+") as printed:
+        monkeypatch.setattr(sys, "stdout", printed)  # a broken pipe closes it, which should not be that of the tests
+        assert speaking.speak(fails, "all is as it was") == status
+    assert (tmp_path / "printed").read_text() == ""
+    got = capsys.readouterr()
+    assert said in got.err
+    assert "Traceback" not in got.err
+
+
+def test_a_traceback_for_those_who_ask(capsys, monkeypatch):
+    monkeypatch.setenv("JAXBANDIT_TRACEBACK", "1")
+    assert speaking.speak(lambda: 1 / 0, "") == 1  # type: ignore[arg-type, return-value]
+    assert "Traceback" in capsys.readouterr().err
+
+
+PROGRAM = [sys.executable, "-c", "from jaxbandit.cli import main; main()"]
+
+
+def test_a_platform_that_is_not_there(tmp_path):
+    line = [*PROGRAM, "run", *GAME, *SMALL]
+    done = subprocess.run(
+        line, env={**os.environ, "JAX_PLATFORMS": "cuda"}, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "JAX_PLATFORMS=cuda: JAX cannot start this platform here; set it to cpu, or unset it" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupted(tmp_path):
+    """Ctrl-C ends a run that would take minutes within seconds, says what is left (nothing), and leaves nothing."""
+    line = [*PROGRAM, "run", *GAME, "--rounds", "200_000_000", "--runs", "512"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(1), "it ended before its bar began"
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert time.monotonic() - begun < speaking.PATIENCE + 5
+    assert process.returncode == 130
+    assert said.rstrip().endswith("stopped; nothing was written")
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_seen_enough(tmp_path):
+    """`jaxbandit run ... 2>&1 | head -1` ends when ``head`` does."""
+    line = [*PROGRAM, "run", *GAME, "--rounds", "200_000_000", "--runs", "512"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1)
+        process.stdout.close()
+        try:
+            assert process.wait(timeout=60) == 1
+        finally:
+            process.kill()
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_and_version(capsys):
+    for words in ([], ["--help"], *([command.__name__, "--help"] for command in app.COMMANDS)):
+        assert app.call(words) == 0
+        assert "jaxbandit" in capsys.readouterr().out
+    assert app.call(["--version"]) == 0

@@ -1,0 +1,111 @@
+"""``jaxbandit tune``: what it writes, and what it says to a wrong spec before anything is computed."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from jaxbandit.cli import app
+from jaxbandit.gradients import tuning
+
+SPEC = """
+rounds = 60
+[tune]
+steps = 2
+runs = 64
+fresh_runs = 128
+only = ["factor"]
+audit = false
+[[learners]]
+name = "bobw"
+max_delay = 3
+[[losses]]
+name = "bernoulli"
+means = [0.3, 0.5, 0.5]
+[[delays]]
+name = "fixed"
+delay = 3
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(spec, *words):
+        Path("spec.toml").write_text(spec)
+        status = app.call(["tune", "spec.toml", *words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+@pytest.mark.thorough
+def test_tunes_and_writes(call):
+    status, out, _ = call(SPEC, "--out", "out")
+    assert status == 0
+    assert "bobw: regret" in out
+    written = json.loads(Path("out/tuned.json").read_text())["bobw"]
+    assert written["path"]["factor"][0] == pytest.approx(24)
+    assert 0 < written["values"]["factor"] < 24
+    assert len(written["path"]["regret"]) == 2
+    assert os.listdir("out") == ["tuned.json"]
+
+
+def changed(old, new):
+    assert old in SPEC
+    return SPEC.replace(old, new)
+
+
+WRONG = [
+    (changed("steps = 2", "stepz = 2"), "tune.stepz.*did you mean 'steps'"),
+    (changed("steps = 2", "steps = 0"), "steps=0: the number of steps"),
+    (changed("steps = 2", "steps = 2.5"), "steps=2.5: the number of steps"),
+    (changed("runs = 64", "runs = 0"), "runs=0: the number of runs"),
+    (changed("fresh_runs = 128", 'fresh_runs = "many"'), "fresh_runs='many': the number of runs"),
+    (changed("fresh_runs = 128", "fresh_runs = 0"), "fresh_runs=0: the number of runs"),
+    (changed('only = ["factor"]', 'only = ["facto"]'), r"only=\['facto'\]: BestOfBothWorlds has the hyperparameters"),
+    (changed('only = ["factor"]', "only = []"), r"only=\[\]: give a list"),
+    (changed('only = ["factor"]', 'only = "factor"'), "only='factor': give a list"),
+    (changed('only = ["factor"]', 'goal = "best"'), "goal='best': the goal"),
+    (changed('only = ["factor"]', 'estimator = "magic"'), "estimator='magic': the estimators are"),
+    (changed('only = ["factor"]', 'rate = "fast"'), "tune.rate: 'fast' is not a rate"),
+    (changed('only = ["factor"]', "rate = -1"), "tune.rate: -1 is not a rate"),
+    (changed("audit = false", 'audit = "no"'), "tune.audit: 'no' is not true or false"),
+    (changed("rounds = 60", ""), "rounds: this field is needed"),
+    (changed("rounds = 60", "rounds = 0"), "rounds=0: the number of rounds"),
+    (changed("rounds = 60", "rounds = 60\nseed = -1"), "seed: -1 is not a seed"),
+    (changed("[tune]", "tune = 3\n[other]"), "tune: 3 is not a table"),
+    (changed("max_delay = 3", 'max_delay = "oracle"'), r"learners\[0\].max_delay: tune needs a number here"),
+    (changed("max_delay = 3", "max_delay = -3"), r"max_delay=-3"),
+    (changed('name = "bobw"\nmax_delay = 3', 'name = "uniform"'), r"Uniform\(…\): it has no hyperparameter"),
+    (changed("means = [0.3, 0.5, 0.5]", "means = [0.3, 1.5]"), "1.5"),
+    (
+        changed('name = "fixed"\ndelay = 3', 'name = "trace"\ndelays = [1, 2]'),
+        "rounds=60: delays.Trace has only 2 rounds",
+    ),
+    ("rounds = ", "spec.toml: .*this is not TOML"),
+    ("[[learners]]", "spec.toml"),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), WRONG, ids=range(len(WRONG)))
+def test_a_wrong_spec(call, monkeypatch, spec, message):
+    """A sentence and exit status 2, nothing computed and nothing written."""
+    monkeypatch.setattr(tuning, "regret_gradient", None)
+    status, _, err = call(spec, "--out", "out")
+    assert status == 2
+    assert "Traceback" not in err
+    assert "JAXBANDIT_TRACEBACK" not in err
+    assert re.search(message, " ".join(err.split())), err
+    assert os.listdir() == ["spec.toml"]
+
+
+def test_all_problems_at_once(call):
+    status, _, err = call(changed("steps = 2", "stepz = 2").replace("max_delay = 3", 'max_delay = "oracle"'))
+    assert status == 2
+    assert "tune.stepz" in err
+    assert "learners[0].max_delay" in err

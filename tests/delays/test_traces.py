@@ -1,0 +1,105 @@
+"""The loader of recorded delays against a plain count, and its complaints; the trace that comes with the docs."""
+
+import runpy
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "delay_trace"
+NEVER = int(jb.delays.NEVER)
+
+
+def write(path, rows, header="action_time,feedback_time"):
+    path.write_text("\n".join([header, *(f"{a},{'' if f is None else f}" for a, f in rows), ""]))
+    return path
+
+
+def counted(rows):
+    """The later actions that could not know the feedback, one by one."""
+    rows = sorted(rows, key=lambda row: row[0])
+    return [NEVER if f is None else sum(1 for later, _ in rows[i + 1 :] if later <= f) for i, (_, f) in enumerate(rows)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_delays_are_counted_in_later_actions(tmp_path, seed):
+    random = np.random.default_rng(seed)
+    actions = random.integers(0, 60, 80)  # many at the same time, in no order
+    rows = [(int(a), None if random.uniform() < 0.2 else int(a + random.integers(0, 40))) for a in actions]
+    trace = jb.load_trace(write(tmp_path / "log.csv", rows))
+    assert np.asarray(trace.delays).tolist() == counted(rows)
+
+
+def test_dates_and_numbers_say_the_same(tmp_path):
+    seconds = [(0, 90), (60, None), (61.5, 4000), (100, 100), (5000, 5001)]
+
+    def date(t, zone=""):
+        moment = np.datetime64("2026-03-28T23:30:00.000") + np.timedelta64(int(1000 * t), "ms")
+        return f"{moment}{zone}"
+
+    numbers = jb.load_trace(write(tmp_path / "numbers.csv", seconds))
+    expected = np.asarray(numbers.delays).tolist()
+    for zone in ("", "+02:00", "Z"):
+        rows = [(date(a, zone), None if f is None else date(f, zone)) for a, f in seconds]
+        assert np.asarray(jb.load_trace(write(tmp_path / "dates.csv", rows)).delays).tolist() == expected
+
+
+def test_time_zones_are_understood(tmp_path):
+    rows = [("2026-01-01T12:00:00+00:00", "2026-01-01T14:30:00+01:00"), ("2026-01-01T13:00:00+00:00", None)]
+    assert np.asarray(jb.load_trace(write(tmp_path / "zones.csv", rows)).delays).tolist() == [1, NEVER]
+
+
+def test_other_columns_and_a_byte_order_mark(tmp_path):
+    (tmp_path / "log.csv").write_text("\ufeffshown,who,bought\n1,a,5\n2,b,\n3,c,3\n", encoding="utf-8")
+    trace = jb.load_trace(tmp_path / "log.csv", action="shown", feedback="bought")
+    assert np.asarray(trace.delays).tolist() == [2, NEVER, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("shown,bought\n1,2\n", r"there is no column 'action_time'; name yours with action= \(the file has 'shown', 'bought'\)"),
+        ("action_time,bought\n1,2\n", r"there is no column 'feedback_time'; name yours with feedback="),
+        ("", r"the file has none"),
+        ("action_time,feedback_time\n", r"the file has no rows"),
+        ("action_time,feedback_time\n1,2\n,3\n", r"line 3 has no action_time"),
+        ("action_time,feedback_time\n1,2\n5,3\n", r"in line 3 feedback_time lies before action_time"),
+        ("action_time,feedback_time\nsoon,3\n", r"action_time='soon' in line 2 is no time; use numbers or ISO 8601"),
+        ("action_time,feedback_time\n1,inf\n", r"feedback_time='inf' in line 2 is no time"),
+        ("action_time,feedback_time\n1,2026-01-01\n", r"written in several ways"),
+        ("action_time,feedback_time\n2026-01-01,2026-01-02T00:00:00Z\n", r"written in several ways"),
+    ],
+)
+def test_wrong_files_are_told_in_one_sentence(tmp_path, text, message):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        jb.load_trace(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_simulator_meets_the_recorded_delays():
+    trace = jb.load_trace(FOLDER / "conversions.csv")
+    delays = np.asarray(trace.delays).astype(np.int64)
+    rounds = 2000
+    result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), trace, rounds=rounds, runs=1, key=jax.random.key(0))
+    waited = np.minimum(delays[:rounds], rounds - np.arange(1, rounds + 1)).sum()
+    assert result.total_delay[0] == waited
+    assert result.lost[0] == (delays[:rounds] == NEVER).sum()
+    assert result.outstanding_max[0] == jb.theory.outstanding(delays[:rounds]).max()
+
+
+def test_the_recorded_trace_is_what_its_script_makes(tmp_path):
+    script = shutil.copy(FOLDER / "make_trace.py", tmp_path)
+    runpy.run_path(str(script), run_name="__main__")
+    assert (tmp_path / "conversions.csv").read_bytes() == (FOLDER / "conversions.csv").read_bytes()
+    delays = np.asarray(jb.load_trace(tmp_path / "conversions.csv").delays)
+    came = delays[delays != NEVER]
+    assert len(delays) == 20_000
+    assert 0.05 < 1 - len(came) / len(delays) < 0.15  # lost feedback
+    assert came.mean() > 5 * np.median(came)  # a heavy tail

@@ -1,0 +1,181 @@
+"""The example service over loopback: many clients, feedback late, lost, doubled and out of order, the process killed: nothing is lost."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "live_service"
+
+
+class Service:
+    """The service as a process that can be killed and started again on the same port."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.environment = {**os.environ, "CAMPAIGN": str(folder / "campaign.db")}
+        self.process = None
+
+    def start(self):
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "uvicorn",
+            "service:app",
+            "--port",
+            str(self.port),
+            "--log-level",
+            "error",
+        ]
+        self.process = subprocess.Popen(command, cwd=FOLDER, env=self.environment)
+        for _ in range(1200):
+            if self.call("/status") is not None:
+                return
+            assert self.process.poll() is None, "the service has ended by itself"
+            time.sleep(0.05)
+        raise AssertionError("the service does not answer")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def call(self, path, body=None):
+        """The answer and its status; None if there was none."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"content-type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except (OSError, http.client.HTTPException):  # no connection, or one that ended in the middle of an answer
+            return None
+
+
+def client(service, number, stop, decided, fed, refused, ended):
+    """Acts, and hands in feedback late, in any order, now and then twice, and not at all for one in ten."""
+    random, held = np.random.default_rng(number), []
+    while not stop.is_set() or held:
+        if not stop.is_set():
+            answer = service.call("/act", {})
+            if answer is not None and answer[0] == 200:
+                ticket = json.loads(answer[1])
+                decided.append((ticket["ticket"], ticket["arm"], ticket["probability"]))
+                if random.uniform() > 0.1:
+                    held.append(ticket["ticket"])
+        if held and (stop.is_set() or random.uniform() < 0.8):
+            ticket = held.pop(random.integers(len(held)))
+            for attempt in range(1 + (random.uniform() < 0.2)):
+                answer = None
+                while answer is None:  # the service may be dead: try again, as a client would
+                    answer = service.call("/feedback", {"ticket": ticket, "reward": float(random.integers(2))})
+                    if answer is None:
+                        time.sleep(0.02)
+                if answer[0] == 200:
+                    fed.append(ticket)
+                else:  # already in: doubled, or committed just before a kill
+                    refused.append((answer[0], answer[1].decode(), attempt))
+    ended.append(number)
+
+
+@pytest.mark.parametrize(
+    ("clients", "kills"), [pytest.param(4, 2, marks=pytest.mark.thorough), pytest.param(20, 10, marks=pytest.mark.slow)]
+)
+def test_nothing_is_lost(tmp_path, clients, kills):
+    service, stop = Service(tmp_path), threading.Event()
+    decided, fed, refused, ended = [], [], [], []
+    service.start()
+    threads = [threading.Thread(target=client, args=(service, i, stop, decided, fed, refused, ended)) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(kills):
+            time.sleep(1.0)
+            service.kill()
+            service.start()
+        time.sleep(1.0)
+    finally:
+        stop.set()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    assert sorted(ended) == list(range(clients))  # none of them gave up
+    status = json.loads(service.call("/status")[1])
+    page = service.call("/")
+    service.kill()
+
+    assert page[0] == 200
+    assert b"Live bandit" in page[1]
+    database = sqlite3.connect(tmp_path / "campaign.db")
+    on_disk = {row[0]: row for row in database.execute("SELECT id, arm, probability FROM decision")}
+    feedback = {row[0] for row in database.execute("SELECT ticket FROM feedback")}
+    database.close()
+    arms = ["red", "green", "blue"]
+    assert len(decided) > 20 * kills
+    assert len({ticket for ticket, *_ in decided}) == len(decided)  # no ticket was given out twice
+    for ticket, arm, probability in decided:
+        assert on_disk[ticket][1:] == (arms.index(arm), probability)
+    assert set(fed) <= feedback
+    assert len(set(fed)) == len(fed)  # each was accepted once
+    assert all(code == 409 and "its feedback is already in" in text for code, text, _ in refused)
+    assert any(attempt == 1 for *_, attempt in refused)
+    assert status["rounds"] == len(on_disk)
+    assert status["outstanding"] == len(on_disk) - len(feedback)
+
+
+def test_wrong_calls(tmp_path):
+    service = Service(tmp_path)
+    service.start()
+    try:
+        assert service.call("/feedback", {"ticket": 5, "reward": 1})[0] == 409
+        ticket = json.loads(service.call("/act", {})[1])["ticket"]
+        assert service.call("/feedback", {"ticket": ticket, "reward": 7})[0] == 422
+        assert service.call("/feedback", {"ticket": ticket})[0] == 422
+        assert service.call("/feedback", {"ticket": "one"})[0] == 422
+        assert json.loads(service.call("/status")[1])["outstanding"] == 1
+        assert service.call("/feedback", {"ticket": ticket, "expired": True})[0] == 200
+        status = json.loads(service.call("/status")[1])
+        assert (status["rounds"], status["outstanding"], status["answered"]) == (1, 0, 1)
+        assert sum(status["probabilities"].values()) == pytest.approx(1, abs=1e-6)
+    finally:
+        service.kill()
+
+
+def test_the_page_in_a_browser(tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch()
+        except sync_api.Error:
+            pytest.skip("there is no Chromium here: playwright install chromium")
+        service = Service(tmp_path)
+        service.start()
+        try:
+            service.call("/feedback", {"ticket": json.loads(service.call("/act", {})[1])["ticket"], "reward": 1})
+            page = browser.new_page()
+            page.goto(f"http://127.0.0.1:{service.port}/")
+            page.wait_for_function("document.getElementById('rounds').textContent === '1'")
+            assert page.locator("#answered").inner_text() == "1"
+            assert page.locator("#probabilities dt").count() == 3
+        finally:
+            browser.close()
+            service.kill()

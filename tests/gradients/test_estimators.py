@@ -1,0 +1,158 @@
+"""The gradient of the expected regret: shapes, modes, agreement between estimators, and what is said when one cannot be used."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.gradients import estimators as gradients
+from jaxbandit.learners.arm_dependent import ArmDependentFTRL
+from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
+from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
+
+KEY = jax.random.key(0)
+LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)
+GAME = {"rounds": 60, "runs": 512, "key": KEY}
+
+
+@pytest.mark.thorough
+def test_shaped_like_the_learner():
+    learner = jb.BestOfBothWorlds(3, 1.0, 1.0)
+    found = jb.regret_gradient(learner, LAW, DELAYS, only=["linear", "factor"], **GAME)
+    assert found.estimator == "jump"
+    assert found.gradient.factor > 5 * found.error.factor > 0
+    assert found.gradient.max_delay == found.error.max_delay == 0
+    better = optax.apply_updates(learner, jax.tree.map(lambda slope: -0.1 * slope, found.gradient))
+    assert better.factor < 1  # type: ignore[union-attr]
+    plain = jb.simulate(learner, LAW, DELAYS, record=1, **GAME).estimate()
+    assert abs(found.value - plain.mean[-1]) < 5 * plain.error[-1]
+    assert found.value_error < plain.error[-1]
+
+
+@pytest.mark.thorough
+def test_forward_and_reverse_are_the_same_derivative():
+    """Also with delays that differ by run, and through the last, shorter segment of rounds."""
+    options = {"rounds": 39, "runs": 256, "key": KEY, "control_variates": False, "only": ["factor", "tsallis_scale"]}
+    learner, delays = jb.BestOfBothWorlds(3, 1.0, 1.0), jb.delays.UniformRandom(0, 3)
+    forward, back = (jb.regret_gradient(learner, LAW, delays, reverse=reverse, **options) for reverse in (False, True))
+    for name in options["only"]:
+        assert getattr(back.gradient, name) == pytest.approx(getattr(forward.gradient, name), rel=1e-3)
+    assert back.value == pytest.approx(forward.value, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_any_number_of_runs_is_a_part_of_the_same_runs():
+    options = {"rounds": 30, "key": KEY, "control_variates": False, "only": ["factor"]}
+    learner = jb.BestOfBothWorlds(3)
+    first, rest = (
+        jb.regret_gradient(learner, LAW, DELAYS, runs=300, first_run=start, **options).gradient.factor for start in (0, 300)
+    )
+    both = jb.regret_gradient(learner, LAW, DELAYS, runs=600, **options).gradient.factor
+    assert both == pytest.approx((first + rest) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("learner", "delays"),
+    [
+        (jb.DelayedUCB1(), DELAYS),
+        (jb.DelayedThompson(), DELAYS),
+        (jb.Exp3PlusPlus(), DELAYS),
+        (ArmDependentFTRL(3), DELAYS),
+        (AsymmetricBestOfBothWorlds(3), DELAYS),
+        (jb.BOLD(jb.TsallisINF(), 4), DELAYS),
+        (jb.QPMD(jb.TsallisINF(), 4), DELAYS),
+        (jb.TsallisINF(), jb.delays.ArmDependent([jb.delays.Fixed(0)] * 3)),
+    ],
+)
+def test_where_jump_does_not_apply(learner, delays):
+    assert "'paired' is used" in gradients._obstacle(learner, delays, "jump")
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [jb.BestOfBothWorlds(3), ZimmertSeldin(skipping=True), RobustBestOfBothWorlds(), jb.TsallisINF("rv"), jb.Exp3(),
+     jb.BankerTsallisINF(), AsymmetricBestOfBothWorlds(3, gaps=[0.0, 0.2, 0.2]), jb.Skipper(3, 100, 300)],
+)  # fmt: skip
+def test_where_jump_applies(learner):
+    assert gradients._obstacle(learner, DELAYS, "jump") == ""
+
+
+def test_paired_is_chosen_and_said():
+    gradients._say_once.cache_clear()
+    with pytest.warns(UserWarning, match="'paired' is used"):
+        found = jb.regret_gradient(jb.DelayedUCB1(), LAW, DELAYS, rounds=10, runs=4, key=KEY)
+    assert found.estimator == "paired"
+    assert "'paired' is used" in found.note
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"estimator": "magic"}, "estimator='magic': the estimators are"),
+        ({"step": 0}, "step=0"),
+        ({"only": ["facto"]}, r"only=\['facto'\]: BestOfBothWorlds has the hyperparameters"),
+        ({"only": []}, r"only=\[\]: give a list of hyperparameters"),
+        ({"rounds": 0}, "rounds=0"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        jb.regret_gradient(jb.BestOfBothWorlds(3), LAW, DELAYS, **(GAME | options))
+
+
+def test_one_run_tells_no_error():
+    """Only the fluid limit of shared delays leaves nothing to chance."""
+    learner, one = jb.BestOfBothWorlds(3), {"rounds": 20, "runs": 1, "key": KEY, "only": ["factor"]}
+    for estimator in ("jump", "paired", "score"):
+        found = jb.regret_gradient(learner, LAW, DELAYS, estimator=estimator, **one)
+        assert np.isfinite([found.value, found.gradient.factor]).all()
+        assert np.isnan([found.value_error, found.error.factor]).all()
+    found = jb.regret_gradient(learner, LAW, DELAYS, estimator="fluid", **one)
+    assert (found.value_error, found.error.factor) == (0, 0)
+
+
+def test_a_learner_without_numbers():
+    with pytest.raises(ValueError, match="no hyperparameter"):
+        jb.regret_gradient(jb.Uniform(), LAW, DELAYS, **GAME)
+
+
+CASES = {
+    "MZS22": (jb.BestOfBothWorlds(3, 1.0, 1.0), "factor", LAW, DELAYS),
+    "ZS20": (ZimmertSeldin(), "entropy_scale", LAW, DELAYS),
+    "Tsallis-INF, no delay": (jb.TsallisINF(), "scale", LAW, jb.delays.Fixed(0)),
+    "reduced variance": (jb.TsallisINF("rv"), "scale", LAW, DELAYS),
+    "delayed Exp3": (jb.DelayedExp3(), "scale", LAW, DELAYS),
+    "delayed Exp3, no delay": (jb.DelayedExp3(0.64), "scale", jb.losses.Bernoulli([0.13, 0.24, 0.68]), jb.delays.Fixed(0)),
+    "banker": (jb.BankerTsallisINF(), "scale", LAW, DELAYS),
+    "MZS24": (RobustBestOfBothWorlds(1.0), "tsallis_scale", LAW, DELAYS),
+    "beta losses": (jb.TsallisINF(), "scale", jb.losses.Beta([0.3, 0.5, 0.5]), DELAYS),
+    "clipped normal losses": (jb.TsallisINF(), "scale", jb.losses.ClippedNormal([0.3, 0.5, 0.5], 0.3), DELAYS),
+    "a table": (jb.TsallisINF(), "scale", jb.losses.Table(np.tile([[0.2, 0.6, 0.5]], (300, 1))), DELAYS),
+    "random delays": (jb.BestOfBothWorlds(3, 1.0, 1.0), "factor", LAW, jb.delays.UniformRandom(0, 3)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_jump_agrees_with_paired_differences(case):
+    """Paired differences at two steps, extrapolated to step 0."""
+    learner, name, law, delays = CASES[case]
+
+    def slope(**options):
+        found = jb.regret_gradient(learner, law, delays, rounds=300, runs=16384, key=KEY, only=[name], **options)
+        return float(getattr(found.gradient, name)), float(getattr(found.error, name))
+
+    (wide, _), (narrow, error) = slope(estimator="paired", step=0.4), slope(estimator="paired", step=0.2)
+    truth = (4 * narrow - wide) / 3
+    found, own = slope()
+    assert abs(found - truth) < 5 * np.hypot(own, 4 / 3 * error) + 0.02 * abs(truth)
+
+
+@pytest.mark.slow
+def test_score_agrees_with_jump():
+    options = {"rounds": 100, "runs": 8192, "key": KEY, "only": ["factor"]}
+    learner = jb.BestOfBothWorlds(3)
+    jump, score = (jb.regret_gradient(learner, LAW, DELAYS, estimator=one, **options) for one in ("jump", "score"))
+    error = float(np.hypot(jump.error.factor, score.error.factor))
+    assert abs(jump.gradient.factor - score.gradient.factor) < 4 * error < 0.2 * jump.gradient.factor

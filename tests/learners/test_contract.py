@@ -1,0 +1,169 @@
+"""What every learner of the registry must do, under every kind of delay."""
+
+import importlib
+import itertools
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.game import Game
+
+ROUNDS, RUNS = 10_000, 24
+MEANS = np.array([0.3, 0.5, 0.6])
+D = jb.delays
+LAWS = {
+    "no delay": D.Fixed(0),
+    "fixed": D.Fixed(10),
+    "per run": D.Geometric(3.0, bound=15),
+    "lost": D.PacketLoss(0.7, delay=2),
+    "arm-dependent": D.ArmDependent([D.Fixed(1), D.UniformRandom(0, 6), D.Fixed(10)]),
+}
+TOLD = {
+    "max_delay": 15,
+    "horizon": ROUNDS,
+    "total_delay": 10 * ROUNDS,
+    "delay": 10,
+    "beta": 12,
+    "max_missing": 16,
+    "base": jb.TsallisINF(),
+    "capacity": 192,
+}
+
+
+def example_of_the_docs():
+    """The learner of docs/adding_a_learner.md, run from the page itself."""
+    page = (Path(__file__).parents[2] / "docs" / "adding_a_learner.md").read_text()
+    skeleton = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    assert len(skeleton.splitlines()) <= 40
+    names: dict = {}
+    exec(skeleton, names)
+    return names["EpsilonGreedy"]
+
+
+CLASSES = {**jb.REGISTRY, "docs example": example_of_the_docs()}
+VARIANTS = {
+    "zimmert-seldin, skipping": ("zimmert-seldin", {"skipping": True}),
+    "tsallis-inf, rv": ("tsallis-inf", {"estimator": "rv"}),
+}
+
+
+def make(name, **changes):
+    name, fixed = VARIANTS.get(name, (name, {}))
+    cls = CLASSES[name]
+    fields = cls.__dataclass_fields__
+    return cls(**{**{field: TOLD[field] for field in fields if field in TOLD}, **fixed, **changes})
+
+
+def simulate(learner, delays, means=MEANS, **options):
+    options = {"rounds": ROUNDS, "runs": RUNS, "key": jax.random.key(5), "record": 5, "probabilities": True, **options}
+    return jb.simulate(learner, jb.losses.Bernoulli(means), delays, **options)
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    counter = []
+    original = Game.advance
+    monkeypatch.setattr(Game, "advance", lambda self, *args: counter.append(1) or original(self, *args))
+    importlib.import_module("jaxbandit.blocks").advance.clear_cache()
+    return counter
+
+
+QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
+
+
+@pytest.mark.parametrize("law", [pytest.param(law, marks=() if law in QUICK else pytest.mark.slow) for law in LAWS])
+@pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
+def test_contract(name, law, traces):
+    delays, learner = LAWS[law], make(name)
+    if name == "bold" and law == "lost":
+        with pytest.raises(RuntimeError, match="capacity"):  # a copy waits for ever for each lost play
+            simulate(learner, delays)
+        return
+    result = simulate(learner, delays)
+
+    # On the simplex, and finite after ten thousand rounds.
+    assert np.all(np.isfinite(result.regret))
+    assert np.all(result.probabilities >= 0)
+    np.testing.assert_allclose(result.probabilities.sum(1), 1, atol=2e-6)
+    assert np.all(np.diff(result.regret, axis=0) >= 0)
+    if name not in ("uniform",):
+        # Better than uniform play where it can learn at all; the asymmetric rates alone start out worse (see its docstring).
+        assert result.estimate().mean[-1] < (1.05 if name == "asymmetric-bobw" else 1.0) * ROUNDS * (MEANS - 0.3).mean()
+
+    # The same bits in another place of another batch.
+    shifted = simulate(learner, delays, first_run=3, runs=RUNS - 3)
+    np.testing.assert_array_equal(shifted.regret, result.regret[:, 3:])
+
+    # Arms relabelled: the same regret in distribution (arm-dependent delays would have to be relabelled as well).
+    if law != "arm-dependent":
+        mirrored = simulate(learner, delays, MEANS[::-1], key=jax.random.key(6)).estimate()
+        estimate = result.estimate()
+        if estimate.error[-1] + mirrored.error[-1] > 0:
+            assert abs(estimate.mean[-1] - mirrored.mean[-1]) < 6 * np.hypot(estimate.error[-1], mirrored.error[-1])
+
+    # Any value of any hyperparameter runs the same program.
+    for leaf in ("scale", "tsallis_scale", "entropy_scale", "factor", "linear", "alpha", "floor", "epsilon", "max_delay"):
+        if leaf in getattr(learner, "__dataclass_fields__", {}):
+            for value in (0.4, 1, np.float64(0.7)):
+                simulate(make(name, **{leaf: value}), delays, rounds=20)
+    assert len(traces) == 1
+
+
+def test_learners_are_told_apart():
+    """Learners with the same fields are different programs to jit, whose caches compare structures."""
+    structures = [jax.tree.structure(make(name)) for name in CLASSES]
+    assert all(one != two for one, two in itertools.combinations(structures, 2))
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_state_keeps_its_structure(name, shape):
+    learner = make(name)
+    for delays in (LAWS["fixed"], LAWS["arm-dependent"]):
+        game = Game.set_up(
+            jax.tree.map(jnp.asarray, learner),
+            jb.losses.Bernoulli(jnp.asarray(MEANS)),
+            delays,
+            jax.random.key(0),
+            jnp.zeros(shape, jnp.uint32),
+        )
+        state = jax.eval_shape(game.start)
+        after, probabilities = jax.eval_shape(game.step, state, jax.ShapeDtypeStruct((), jnp.int32))
+        assert probabilities.shape == (3, *shape)
+        assert jax.tree.structure(after) == jax.tree.structure(state)
+        for one, two in zip(jax.tree.leaves(state), jax.tree.leaves(after), strict=True):
+            assert (one.shape, one.dtype) == (two.shape, two.dtype)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
+def test_what_has_not_arrived_changes_nothing(name):
+    learner = jax.tree.map(jnp.asarray, make(name))
+    game = Game.set_up(
+        learner, jb.losses.Bernoulli(jnp.asarray(MEANS)), D.Fixed(1), jax.random.key(0), jnp.arange(4, dtype=jnp.uint32)
+    )
+
+    @jax.jit
+    def second_round(game):
+        state, _ = game.step(game.start(), jnp.int32(1))
+        _, memo, acted = learner.act(state.learner_state, game._round(jnp.int32(2), state.pending, jnp.int32(1), jnp.float32(1)))
+        nothing = jb.learners.Observation(
+            jnp.zeros(4, bool), jnp.full(4, -5), jnp.full(4, -1), jnp.full(4, jnp.nan), jnp.zeros(4), memo
+        )
+        return acted, learner.observe(acted, nothing)
+
+    for one, two in zip(*map(jax.tree.leaves, second_round(game)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CLASSES if name not in ("qpm-d", "bold")])  # theirs is the base's work
+@pytest.mark.parametrize("arms", [1, 1000])
+def test_one_arm_and_many(name, arms):
+    result = simulate(make(name), D.UniformRandom(0, 3), np.linspace(0.1, 0.9, arms), rounds=60, runs=3)
+    np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)

@@ -1,0 +1,206 @@
+"""The shape of the package: imports point one way, nothing private crosses a module, nothing is probed by name, files stay small.
+
+Read from the source, without importing it. What fails here is listed by file and line.
+"""
+
+import ast
+import functools
+import pkgutil
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "jaxbandit"
+
+DOCS = PACKAGE.parent / "docs"
+LAYERS = [names for _, names, _ in runpy.run_path(str(DOCS / "layers.py"))["LAYERS"]]
+MOST_LINES = 400
+MOST_PROBES = 5
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str  # a module of the package
+    names: tuple[str, ...]  # what is taken from it
+    line: int
+    lazy: bool  # inside a function, or for the type checker only
+
+
+def modules() -> dict[str, Path]:
+    """``{"jaxbandit.game": file}``, packages by their own name."""
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        if "statements" not in parts:
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+@functools.cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imports(module: str, file: Path) -> Iterator[Import]:
+    """All imports of modules of the package."""
+    known = modules()
+
+    def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            inside = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            inside = inside or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+            if isinstance(child, ast.Import):
+                yield from (Import(module, a.name, (), child.lineno, lazy) for a in child.names if a.name in known)
+            elif isinstance(child, ast.ImportFrom) and child.module:
+                assert child.level == 0, f"{file}:{child.lineno}: imports are absolute"
+                submodules = [a.name for a in child.names if f"{child.module}.{a.name}" in known]
+                names = tuple(a.name for a in child.names if a.name not in submodules)
+                yield from (Import(module, f"{child.module}.{name}", (), child.lineno, lazy) for name in submodules)
+                if names and child.module in known:
+                    yield Import(module, child.module, names, child.lineno, lazy)
+            else:
+                yield from visit(child, inside)
+
+    return visit(tree(file), False)
+
+
+@functools.cache
+def all_imports() -> list[Import]:
+    return [one for module, file in modules().items() for one in imports(module, file)]
+
+
+def layer(module: str) -> int:
+    """The line of the layout in which a module stands."""
+    name = [*module.split("."), ""][1]
+    places = [place for place, names in enumerate(LAYERS) if name in names]
+    assert places, f"{module}: not in the layout; add it to docs/layers.py and draw it again (docs/build_architecture.py)"
+    return places[0]
+
+
+def told(found: Iterator[str] | list[str]) -> None:
+    problems = sorted(found)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_every_module_is_in_the_layout_and_every_name_of_the_layout_is_there():
+    known = {[*module.split("."), ""][1] for module in modules()}
+    assert known == {name for names in LAYERS for name in names}
+
+
+def test_the_page_names_only_what_is_there():
+    """Every file and module that docs/architecture.md names in code letters exists."""
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`((?:jaxbandit/|experiments/|tests/|docs/)?[a-z_0-9/]+\.(?:py|md|toml))`", page))
+    known = {path.relative_to(root).as_posix() for root in (PACKAGE.parent, PACKAGE) for path in root.rglob("*.*")}
+    assert len(files) > 20
+    told(f"docs/architecture.md names {name}" for name in files if name not in known and name not in ("claim.py", "claim.toml"))
+
+
+def test_imports_point_one_way():
+    told(
+        f"{one.importer}:{one.line} imports {one.imported}, which stands below it"
+        for one in all_imports()
+        if not one.lazy and layer(one.imported) > layer(one.importer)
+    )
+
+
+# A method that leads on to what is built upon its class: the user asks for it by name, and only then it is imported.
+UPWARD = {("jaxbandit.result", "jaxbandit.plots")}
+
+
+def test_lazy_imports_point_one_way_too():
+    """Inside functions and for type checkers; all others would hide a cycle."""
+    told(
+        f"{one.importer}:{one.line} imports {one.imported} inside a function, which stands below it"
+        for one in all_imports()
+        if one.lazy and layer(one.imported) > layer(one.importer) and (one.importer, one.imported) not in UPWARD
+    )
+
+
+def test_no_cycles():
+    """Between modules, not only between lines of the layout."""
+    graph: dict[str, set[str]] = {module: set() for module in modules()}
+    for one in all_imports():
+        if not one.lazy:
+            graph[one.importer].add(one.imported)
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> Iterator[str]:
+        if module in path:
+            yield " -> ".join([*path[path.index(module) :], module])
+        elif module not in done:
+            for imported in sorted(graph[module]):
+                yield from visit(imported, (*path, module))
+            done.add(module)
+
+    told(cycle for module in graph for cycle in visit(module, ()))
+
+
+def test_no_name_hides_a_module():
+    """``import jaxbandit.sweep as m`` must give a module, whatever the package exports."""
+    found = []
+    for package, file in modules().items():
+        if file.name != "__init__.py":
+            continue
+        inside = {name for _, name, _ in pkgutil.iter_modules([str(file.parent)])}
+        for node in tree(file).body:
+            names = []
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names = [node.name]
+            elif isinstance(node, ast.ImportFrom) and node.module != package:
+                names = [alias.asname or alias.name for alias in node.names]
+            found += [f"{package}: {name} hides the module {package}.{name}" for name in names if name in inside]
+    told(found)
+
+
+def test_no_private_name_crosses_a_module():
+    found = []
+    for one in all_imports():
+        private = [name for name in (*one.names, one.imported.split(".")[-1]) if name.startswith("_") and name != "__version__"]
+        found += [f"{one.importer}:{one.line} takes {name} from {one.imported}" for name in private]
+    for module, file in modules().items():
+        own = {node.attr for node in ast.walk(tree(file)) if isinstance(node, ast.Attribute) and _is_self(node.value)}
+        own |= {
+            node.name for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        }
+        own |= {node.id for node in ast.walk(tree(file)) if isinstance(node, ast.Name)}
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Attribute) and _is_private(node.attr) and node.attr not in own | OF_OTHERS:
+                found.append(f"{module}:{node.lineno} reads {ast.unparse(node)}")
+    told(found)
+
+
+# Underscored names that other libraries offer: NamedTuple's methods, and os._exit.
+OF_OTHERS = {"_replace", "_fields", "_asdict", "_make", "_exit"}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def test_almost_nothing_is_probed_by_name():
+    """Traits are declared. What is left says why beside it."""
+    found = []
+    for module, file in modules().items():
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
+                near = "\n".join(lines[max(node.lineno - 4, 0) : node.lineno])
+                assert "#" in near, f"{module}:{node.lineno}: say why in a comment"
+                found.append(f"{module}:{node.lineno} {ast.unparse(node)}")
+    assert len(found) <= MOST_PROBES, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_files_are_short(module):
+    text = modules()[module].read_text(encoding="utf-8")
+    head = "\n".join(text.splitlines()[:20])
+    assert text.count("\n") <= MOST_LINES or "400 lines" in head, f"{module}: a reason for its length belongs in its first lines"

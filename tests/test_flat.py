@@ -1,0 +1,149 @@
+"""Rounds in the forms of accelerators, played on the CPU, against the form on arrays: the same runs up to rounding."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import blocks, flat
+from jaxbandit.forms import choose_form
+from jaxbandit.game import Game
+from jaxbandit.learners.base import Learner
+from jaxbandit.pytrees import canonical, pytree_dataclass
+
+D, L = jb.delays, jb.losses
+MEANS = [0.3, 0.5, 0.5, 0.6]
+RUNS, ROUNDS = 64, 150
+GEOMETRIC = D.Geometric(6.0, bound=31)
+GAMES = {
+    "bobw": (jb.BestOfBothWorlds(10), L.Bernoulli(MEANS), D.Fixed(10)),
+    "no delay": (jb.BestOfBothWorlds(0), L.Bernoulli(MEANS), D.Fixed(0)),
+    "reduced variance": (jb.TsallisINF("rv"), L.Bernoulli(MEANS), GEOMETRIC),
+    "robust": (jb.RobustBestOfBothWorlds(), L.Bernoulli(MEANS), GEOMETRIC),
+    "exponential weights": (jb.DelayedExp3(), L.Switching([MEANS, MEANS[::-1]], [1, 60]), D.Poisson(3.0, bound=15)),
+    "ucb": (jb.DelayedUCB1(), L.ClippedNormal(MEANS), D.Bursts(4)),
+    "thompson": (jb.DelayedThompson(), L.Beta(MEANS), GEOMETRIC),
+    "table": (jb.BestOfBothWorlds(7), L.Table(np.tile(MEANS, (ROUNDS, 1))), D.Trace(np.arange(ROUNDS) % 7, bound=7)),
+    "lost": (jb.TsallisINF(), L.Bernoulli(MEANS), D.PacketLoss(0.6, 3)),
+    "one arm": (jb.BestOfBothWorlds(2), L.Bernoulli([0.4]), D.Fixed(2)),
+}
+
+
+def made(learner, losses, delays, runs=RUNS, measure=()):
+    parts = map(canonical, (learner, losses, delays))
+    return Game.set_up(*parts, jax.random.key(1), jnp.arange(runs, dtype=jnp.uint32), measure)
+
+
+def played(game, flat_rounds: bool, chunk: int):
+    record = jnp.array([1, 40, ROUNDS], jnp.int32)
+
+    def play(game):
+        state = game.start()
+        rounds = flat.FlatRounds(game, state, True) if flat_rounds else None
+        return game.advance(state, jnp.int32(0), record, True, rounds, chunk)
+
+    return jax.jit(play)(game)
+
+
+def assert_same_runs(one, other, share=0.95):
+    """Where rounding decides which arm is drawn, a run goes another way: nearly all runs agree."""
+    a, b = np.asarray(one[1].regret), np.asarray(other[1].regret)
+    assert np.mean(np.abs(a - b) < 1e-3 * (1 + np.abs(a))) >= share
+    np.testing.assert_allclose(one[1].probabilities[0], other[1].probabilities[0], atol=1e-5)
+    for name in ("outstanding", "outstanding_max", "lost"):
+        np.testing.assert_array_equal(vars(one[0].pending)[name], vars(other[0].pending)[name])
+    np.testing.assert_array_equal(one[0].pending.total_outstanding.low, other[0].pending.total_outstanding.low)
+
+
+FIRST = next(iter(GAMES))  # the others: `make test-all`
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == FIRST else pytest.mark.thorough) for name in GAMES])
+def test_flat_rounds_are_the_rounds(name):
+    game = made(*GAMES[name], measure=(jb.ControlVariates(),))
+    arrays, vectors = played(game, False, 0), played(game, True, 64)
+    assert_same_runs(arrays, vectors)
+    shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)] for state in (arrays[0], vectors[0])]
+    assert shapes[0] == shapes[1]
+    variates = [one[1].measured["control_variates"][0] for one in (arrays, vectors)]
+    np.testing.assert_allclose(*variates, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["slots", "dense"])
+@pytest.mark.parametrize("evaluation", ["array", "flat"])
+@pytest.mark.parametrize("learner", [jb.BestOfBothWorlds(31), jb.TsallisINF("rv")], ids=["one arm's row", "every row"])
+def test_slots_deliver_what_lists_do(learner, evaluation, kind):
+    game = made(learner, L.Bernoulli(MEANS), GEOMETRIC)
+    listed = played(game, False, 0)
+    assert int(listed[0].pending.lost.sum()) > 0  # the law loses some plays, and they must be lost here too
+    summed = played(dataclasses.replace(game, arrivals=kind), evaluation == "flat", 64)
+    assert_same_runs(listed, summed)
+
+
+@pytest.mark.thorough
+def test_slots_with_shared_delays():
+    game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), D.Geometric(6.0, bound=31, shared=True))
+    assert_same_runs(played(game, False, 0), played(dataclasses.replace(game, arrivals="slots"), True, 64))
+
+
+def test_chunks_change_no_bit():
+    game = made(*GAMES["bobw"])
+    whole, chunks = played(game, False, 0), played(game, False, 64)
+    np.testing.assert_array_equal(whole[1].regret, chunks[1].regret)
+
+
+@pytree_dataclass
+class Sorts(Learner):
+    """A learner with a step that the flat evaluator does not know."""
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((num_arms, *runs_shape))
+
+    def act(self, state, round):
+        weights = jnp.exp(-jax.lax.top_k(jnp.moveaxis(state, 0, -1), 1)[0][..., 0]) + jnp.ones_like(state)
+        return weights / weights.sum(0), (), state
+
+    def observe(self, state, observation):
+        return state + observation.loss_estimate(state.shape[0])
+
+
+def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
+    monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    result = jb.simulate(Sorts(), L.Bernoulli([0.3, 0.5]), D.Fixed(2), rounds=5, runs=3, key=jax.random.key(0))
+    assert result.program["evaluation"] == "array"
+    assert "top_k" in result.program["note"]
+    assert result.regret.shape[1] == 3
+
+
+def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
+    arguments = dict(rounds=130, runs=40, key=jax.random.key(3), record=[10, 130], probabilities=True)
+    here = jb.simulate(*GAMES["reduced variance"], **arguments)
+    assert here.program["platform"] == "cpu"
+    assert here.program["block"] == 256
+    monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    there = jb.simulate(*GAMES["reduced variance"], **arguments)
+    assert (there.program["evaluation"], there.program["arrivals"], there.program["block"]) == ("flat", "slots", 1024)
+    assert np.mean(np.abs(here.regret - there.regret) < 1e-3 * (1 + here.regret)) > 0.95
+    np.testing.assert_array_equal(here.total_delay, there.total_delay)
+    there.save(tmp_path / "there.npz")
+    assert jb.Result.load(tmp_path / "there.npz").program == there.program
+    further = jb.simulate(*GAMES["reduced variance"], **(arguments | {"rounds": 140, "record": [140]}), resume=there)
+    whole = jb.simulate(*GAMES["reduced variance"], **(arguments | {"rounds": 140, "record": [10, 130, 140]}))
+    np.testing.assert_array_equal(further.regret[-1], whole.regret[-1])
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="resume: this Result was made on gpu"):
+        jb.simulate(*GAMES["reduced variance"], **(arguments | {"rounds": 140, "record": [140]}), resume=there)
+
+
+def test_blocks_are_as_large_as_memory_allows():
+    game = made(jb.BestOfBothWorlds(1023), L.Bernoulli(MEANS), D.Geometric(9.0, bound=1023))
+    sizes = [choose_form(game, "gpu", memory, runs).block for runs, memory in ((10, None), (10**6, 80 << 30), (10**6, 1 << 30))]
+    assert sizes == [1024, 65536, 8192]
+    assert choose_form(game, "cpu").block == 256
+    assert choose_form(game, "tpu").arrivals == "dense"
+    many = made(jb.BestOfBothWorlds(1), L.Bernoulli(np.full(40, 0.5)), D.Fixed(1))
+    assert choose_form(many, "gpu").evaluation == "array"
