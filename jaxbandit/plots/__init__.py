@@ -1,0 +1,30 @@
+"""Figures: good defaults, colour-blind safe (Okabe & Ito), told apart by line style in grey.
+
+Every ``draw_…`` draws into a panel of yours; the function of the same name without it makes a figure of one panel, or draws
+into the panel given as ``ax``. Both return or use plain matplotlib objects, so anything can be changed afterwards. All of it
+needs the extra ``jaxbandit[plot]``.
+"""
+
+from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
+from jaxbandit.plots.panels import COLOURS, STYLES, draw_estimate, figure, look, place_legend, take_literally
+from jaxbandit.plots.waiting import delay_histogram, draw_delay_histogram, draw_outstanding, outstanding
+
+__all__ = [
+    "COLOURS",
+    "STYLES",
+    "bounds",
+    "delay_histogram",
+    "draw_bounds",
+    "draw_delay_histogram",
+    "draw_estimate",
+    "draw_outstanding",
+    "draw_probabilities",
+    "draw_regret",
+    "figure",
+    "look",
+    "outstanding",
+    "place_legend",
+    "probabilities",
+    "regret",
+    "take_literally",
+]

@@ -1,0 +1,166 @@
+"""What all figures share: panels, looks, legends, and how options are read."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from jaxbandit.extras import need
+from jaxbandit.pytrees import is_numeric, show
+from jaxbandit.statistics import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", ":")
+Log = Literal["x", "y", "both"] | bool
+Band = Literal["interval"] | tuple[float, float] | None
+
+
+def figure(columns: int = 1) -> "tuple[Figure, list[Axes]]":
+    """A figure with ``columns`` panels side by side, not tied to any window or notebook.
+
+    >>> import jaxbandit as jb
+    >>> made, panels = jb.plots.figure(columns=2)
+    >>> len(panels)
+    2
+    """
+    made = need("matplotlib.figure", "plot", "a figure").Figure(figsize=(1.2 + 4.8 * columns, 4.0), layout="constrained")
+    panels = made.subplots(1, columns, squeeze=False)[0]
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25)
+    return made, list(panels)
+
+
+def panel_of(caller: str, ax: Any) -> "tuple[Figure, Axes]":
+    """A panel of one's own and its figure, or a new one."""
+    if ax is None:
+        made, (panel,) = figure()
+        return made, panel
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise TypeError(f"plots.{caller}(ax={show(ax)}): give a matplotlib panel, such as the second of plt.subplots()")
+    return _figure_of(ax), ax
+
+
+def _figure_of(panel: "Axes") -> "Figure":
+    """The whole figure, also of a panel in a part of it."""
+    return cast("Figure", panel.figure.figure)
+
+
+def check_log(caller: str, log: Any) -> tuple[bool, bool]:
+    """Which of the two axes are logarithmic; ValueError for what is no answer."""
+    if log not in (True, False, "x", "y", "both"):
+        raise ValueError(f"plots.{caller}(log={show(log)}): the logarithmic axis is 'x', 'y' or 'both' (True is 'x')")
+    return log in (True, "x", "both"), log in ("y", "both")
+
+
+def check_band(caller: str, band: Any) -> None:
+    """ValueError for what is no band."""
+    quantiles = isinstance(band, tuple | list) and is_numeric(band) and np.shape(band) == (2,)
+    if band not in ("interval", None) and not (quantiles and 0 <= band[0] < band[1] <= 1):
+        raise ValueError(
+            f"plots.{caller}(band={show(band)}): the band is 'interval' (of the mean), two quantiles of the runs such as (0.05, 0.95), or None"
+        )
+
+
+@contextlib.contextmanager
+def line_options(caller: str) -> Iterator[None]:
+    """An option that matplotlib does not know as one sentence."""
+    try:
+        yield
+    except (AttributeError, TypeError) as error:
+        raise TypeError(f"plots.{caller}: {error}; other options are those of a matplotlib line, such as linewidth=3") from None
+
+
+def set_y_axis(panel: "Axes", values: np.ndarray, log: bool) -> None:
+    """From 0, or from the smallest value where that is below; on a logarithmic axis from a little below the smallest above 0."""
+    if log:
+        panel.set_yscale("log")
+        # Regret may start at 0, or its band reach below: what is 5 decades below the largest tells nothing.
+        top = np.max(values, initial=1e-300)
+        panel.set_ylim(bottom=0.7 * np.min(values[values > 1e-5 * top], initial=top))
+    else:
+        panel.set_yscale("linear")
+        panel.set_ylim(bottom=min(0.0, float(np.min(values, initial=0.0))))
+
+
+def draw_estimate(panel: "Axes", estimate: Estimate, index: int = 0, label: str | None = None, **line: Any) -> None:
+    """A mean over rounds with its 95 % interval as a band, in the look of curve ``index``; see :func:`regret`."""
+    colour, style = look(index)
+    (drawn,) = panel.plot(
+        estimate.rounds, estimate.mean, **{"color": colour, "linestyle": style, "linewidth": 1.8, "label": label, **line}
+    )
+    if np.all(np.isfinite(estimate.low)):
+        panel.fill_between(estimate.rounds, estimate.low, estimate.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+
+
+def look(index: int) -> tuple[str, str]:
+    """Colour and line style of the curve with this index; no two of the first 28 agree in both.
+
+    >>> import jaxbandit as jb
+    >>> jb.plots.look(0), jb.plots.look(1)
+    (('#0072B2', '-'), ('#D55E00', '--'))
+    """
+    return COLOURS[index % len(COLOURS)], STYLES[index % len(STYLES)]
+
+
+def place_legend(panel: "Axes") -> None:
+    """A legend inside the panel where it covers no curve, else below it.
+
+    >>> import jaxbandit as jb
+    >>> made, (panel,) = jb.plots.figure()
+    >>> _ = panel.plot([0, 1], [0, 1], label="a curve")
+    >>> jb.plots.place_legend(panel)
+    >>> [text.get_text() for text in panel.get_legend().get_texts()]
+    ['a curve']
+    """
+    from matplotlib.text import Text
+
+    made = _figure_of(panel)
+    legend = panel.legend(frameon=False, loc="best")
+    # "best" is decided, and sizes are known, only when a figure is drawn. Texts are measured as they are written: whether a "$"
+    # in a label begins mathematics is not decided here, and half a formula cannot be drawn.
+    texts = [artist for artist in made.findobj() if isinstance(artist, Text)]
+    parsed = [text.get_parse_math() for text in texts]
+    for text in texts:
+        text.set_parse_math(False)
+    made.draw_without_rendering()
+    box = legend.get_window_extent()
+    for text, before in zip(texts, parsed, strict=True):
+        text.set_parse_math(before)
+    if any(_enters(panel, line, box) for line in panel.get_lines()):
+        columns = 2 if len(legend.get_texts()) > 2 else 1
+        panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize="small")
+
+
+def _enters(panel: "Axes", line: Any, box: Any) -> bool:
+    """Whether a line goes through a box on the screen: its points, and 50 between each two of them."""
+    points = panel.transData.transform(np.column_stack(line.get_data()))
+    points = points[np.all(np.isfinite(points), axis=1)]
+    if len(points) < 2:
+        return False
+    between = np.linspace(points[:-1], points[1:], 50).reshape(-1, 2)
+    inside = (between > [box.x0, box.y0]) & (between < [box.x1, box.y1])
+    return bool(np.any(inside.all(1)))
+
+
+def take_literally(figure: "Figure") -> None:
+    """Titles, axis names and legends as they are written: a ``$`` in a label is a dollar sign, not the beginning of mathematics.
+
+    >>> import jaxbandit as jb
+    >>> made, (panel,) = jb.plots.figure()
+    >>> title = panel.set_title("$\\\\frac$")
+    >>> jb.plots.take_literally(made)
+    >>> title.get_parse_math()
+    False
+    """
+    for panel in figure.axes:
+        legend = panel.get_legend()
+        for text in (panel.title, panel.xaxis.label, panel.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_parse_math(False)

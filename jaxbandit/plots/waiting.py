@@ -1,0 +1,83 @@
+"""Delays as they come: plays that wait, and how long feedback takes."""
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jaxbandit.delays import NEVER, Delays
+from jaxbandit.plots.panels import COLOURS, look, panel_of, place_legend
+from jaxbandit.simulation import delays_of_run_0
+from jaxbandit.theory import optimal_skipping
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_outstanding(
+    panel: "Axes", delays: Mapping[str, Delays], *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
+) -> None:
+    """How many plays wait for feedback at the start of each round; see :func:`outstanding`."""
+    for index, (label, law) in enumerate(delays.items()):
+        sigma = optimal_skipping.outstanding(delays_of_run_0(law, rounds, key))
+        colour, style = look(index)
+        panel.plot(np.arange(1, len(sigma) + 1), sigma, color=colour, linestyle=style, linewidth=1.2, label=label)
+    panel.set(xlabel="round", ylabel="outstanding plays", title=title)
+    panel.set_ylim(bottom=0)
+    if len(delays) > 1:
+        place_legend(panel)
+
+
+def outstanding(delays: Mapping[str, Delays], *, ax: "Axes | None" = None, **options: Any) -> "Figure":
+    """The number of plays whose feedback is outstanding, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
+
+    Args:
+      delays: ``{label: law}``; laws that look at neither arm nor loss.
+      ax: a panel of yours to draw into; its figure is returned.
+      options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
+
+    >>> import jaxbandit as jb
+    >>> made = jb.plots.outstanding({"fixed": jb.delays.Fixed(3), "bursts": jb.delays.Bursts(4)}, rounds=20)
+    >>> [int(line.get_ydata().max()) for line in made.axes[0].get_lines()]
+    [3, 3]
+    """
+    made, panel = panel_of("outstanding", ax)
+    draw_outstanding(panel, delays, **options)
+    return made
+
+
+def draw_delay_histogram(
+    panel: "Axes", delays: Delays, *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
+) -> None:
+    """Shares of plays by delay, in bins that double, and of those whose feedback never comes; see :func:`delay_histogram`."""
+    drawn = delays_of_run_0(delays, rounds, key)
+    came = drawn[drawn != NEVER]
+    edges = np.append(0, 2 ** np.arange(int(came.max(initial=0)).bit_length() + 1))
+    shares = np.bincount(np.searchsorted(edges, came, side="right") - 1, minlength=len(edges) - 1) / len(drawn)
+    names = [str(low) if high - low == 1 else f"{low}–{high - 1}" for low, high in itertools.pairwise(edges)]
+    panel.bar(np.arange(len(shares)), shares, color=COLOURS[0], width=0.85)
+    panel.bar(len(shares) + 0.5, 1 - len(came) / len(drawn), color=COLOURS[1], width=0.85, hatch="//", edgecolor="white")
+    panel.set_xticks([*range(len(names)), len(names) + 0.5], [*names, "never"], rotation=45, ha="right", rotation_mode="anchor")
+    panel.set(xlabel="delay in rounds", ylabel="share of plays", title=title)
+    panel.grid(axis="x", visible=False)
+
+
+def delay_histogram(delays: Delays, *, ax: "Axes | None" = None, **options: Any) -> "Figure":
+    """How long feedback takes: bins 0, 1, 2–3, 4–7, …, and a hatched bar for what never comes.
+
+    Args:
+      delays: a law that looks at neither arm nor loss, such as a :class:`jaxbandit.delays.Trace`.
+      ax: a panel of yours to draw into; its figure is returned.
+      options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
+
+    >>> import jaxbandit as jb
+    >>> made = jb.plots.delay_histogram(jb.delays.Trace([0, 0, 1, jb.delays.NEVER]))
+    >>> [float(bar.get_height()) for bar in made.axes[0].patches]
+    [0.5, 0.25, 0.25]
+    """
+    made, panel = panel_of("delay_histogram", ax)
+    draw_delay_histogram(panel, delays, **options)
+    return made
