@@ -1,9 +1,9 @@
-"""Blocks of runs on devices: the only module that compiles programs and that knows of devices and threads.
+"""Blocks of runs on devices: where the programs that play many runs are compiled, and what knows of devices and threads.
 
 A block is a fixed number of runs, played by one compiled program on one device. XLA rounds differently for arrays of other
-shapes, so the same bits need the same shape: runs are filled up to whole blocks, whose size :mod:`jaxbandit.forms` chooses: on a
-CPU by the number of arms alone, whatever the number of runs, devices or machines. Everything that plays many runs, simulations and gradients alike,
-goes through :func:`play_blocks`.
+shapes, so the same bits need the same shape: runs are filled up to whole blocks. Their size is chosen by :mod:`jaxbandit.forms`, on a
+CPU by the number of arms alone, whatever the number of runs, devices or machines. Everything that plays many runs, simulations and
+gradients alike, goes through :func:`play_blocks`.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""One round for a block of runs, in nothing but vectors of runs: the form for few arms on a GPU or TPU.
+"""One round for a block of runs, with a vector of runs in place of every number: the form for few arms on a GPU or TPU.
 
 On arrays ``[K, runs]`` the compiler for GPUs makes some 27 kernels of a round, because every sum over the arms cuts it in two.
 Here the round is traced for a single run, and its program is then evaluated with a vector ``[runs]`` in the place of every
@@ -254,8 +254,8 @@ class Evaluator:
     def _scatter_add(self, step, rows, indices, updates, *, dimension_numbers, unique_indices, **_):
         """``rows.at[i, j, …].add(updates)``, an index for every axis of memory and every entry of ``updates``."""
         axes, numbers = tuple(range(indices.shape[-1])), dimension_numbers
-        whole = numbers.update_window_dims == () and numbers.inserted_window_dims == axes
-        if not (isinstance(rows, Rows) and rows.per_run and whole and numbers.scatter_dims_to_operand_dims == axes):
+        one_by_one = numbers.update_window_dims == () and numbers.inserted_window_dims == axes
+        if not (isinstance(rows, Rows) and rows.per_run and one_by_one and numbers.scatter_dims_to_operand_dims == axes):
             raise Unsupported("numbers are added to an array in another way than one by one to rows of memory")
         places = [self.stacked(indices[..., axis]) for axis in axes]
         run = jnp.broadcast_to(lax.iota(jnp.int32, self.runs), places[0].shape)

@@ -220,7 +220,8 @@ class Game:
           state, done, record: where to begin, and what to record.
           probabilities: also record x_t.
           rounds: how a round is evaluated; on arrays by default.
-          chunk: rounds that are played in a loop of that many turns, which an accelerator needs no word from the host for; 0 for none.
+          chunk: play rounds in inner loops of this fixed length: an accelerator runs those without asking the host after each
+            round whether to go on. 0: no inner loops.
         """
         rounds = rounds or ArrayRounds(self.step, self.losses.num_arms, self.runs.shape, probabilities)
 

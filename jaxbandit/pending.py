@@ -1,6 +1,7 @@
 """Plays that wait for feedback: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
 
-The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays due at the end of a round are found:
+The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays
+due at the end of a round are found:
 
 - a law with one age (``fixed_age``; Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
 - any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
@@ -8,7 +9,8 @@ The ring has W rows, a power of two so that finding a row is one "and"; row ``s 
 
 A few plays that wait longer than the ring (outliers of a shared sequence) are in a side list.
 
-Every write to a ring follows, by data, the reads of the same ring in that round: otherwise XLA copies the whole ring.
+XLA copies a whole ring in every round unless each write to it comes after the reads of that round. XLA only knows an order where
+one value is computed from another, so some values that are written are computed from what was read in a way that changes nothing.
 """
 
 import dataclasses
@@ -55,7 +57,8 @@ class Lists:
         size = self.last.shape[0]
         newest = read_row(self.last, row(arrival, size))
         empty = newest <= arrival - size
-        # What is not due is written where it was. No play is that old: the test makes the write follow the read.
+        # Where the play is not due, the row is written back as it was. `newest > NONE - 1` is always true: it makes the value that
+        # is written depend on the value that was read, so that XLA does not copy the ring (see the head of this file).
         last = write_own_row(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
         link = jnp.where(empty, row(arrival, size), size + row(newest, size))
         return Lists(last, write_own_row(self.links, play, jnp.where(due, link, size + row(play, size))))
@@ -73,7 +76,7 @@ def row(round: jax.Array, size: int) -> jax.Array:
 
 @pytree_dataclass
 class Side:
-    """Plays of a shared sequence that wait longer than the ring; the last row is a dummy."""
+    """Plays of a shared sequence that wait longer than the ring; the last row takes the writes of rounds without such a play."""
 
     plays: Play  # [C + 1, ...]
     origin: jax.Array  # [C + 1] int32

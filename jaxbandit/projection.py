@@ -174,7 +174,7 @@ def warm_steps(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm, j
 
 
 def _log(y: jax.Array) -> jax.Array:
-    """log y for y >= 1: in float32 a third of the time of XLA's, which must be ready for anything.
+    """log y for y >= 1: in float32 a third of the time of XLA's, which also has to treat 0, negative numbers, infinity and NaN.
 
     y = (1 + f)·2^e with 1 + f in [√½, √2); log(1 + f) = 2 artanh s = f - s·(f - (2/3)s² - (2/5)s⁴ - …), s = f/(2 + f). The
     series ends after s⁹, as |s| < 0.172; f is exact, so little is lost.

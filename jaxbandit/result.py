@@ -282,8 +282,8 @@ class Result:
         numbers = self.rounds.dtype.kind == "i" and self.regret.dtype.kind == "f" and self.residuals.dtype.kind == "f"
         if not numbers or 0 in self.regret.shape or self.rounds[0] < 1 or np.any(np.diff(self.rounds) <= 0):
             raise ValueError("no rounds or runs")
-        whole = isinstance(self.first_run, int) and 0 <= self.first_run <= 2**32 - self.runs
-        if not whole or not all(isinstance(mark, str) for mark in self.identity.values()):
+        has_run_ids = isinstance(self.first_run, int) and 0 <= self.first_run <= 2**32 - self.runs
+        if not has_run_ids or not all(isinstance(mark, str) for mark in self.identity.values()):
             raise ValueError("not a first run or no identity")
 
     def to_xarray(self):

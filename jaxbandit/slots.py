@@ -99,7 +99,8 @@ class Slots(Arrivals):
     def _exchange(self, t, delay, later, arm, brought):
         size, count = self.sums.shape[:2]
         due = read_row(self.sums, row(t, size))
-        # What was read, times 0: the write that clears the row follows the read.
+        # Clear the row. 0 is written as "what was read, times 0", so that the write comes after the read: otherwise XLA copies all
+        # of the memory (see the head of pending.py).
         memory = write_row(self.sums, due[-1] * 0, row(t, size))
         places, values, sums, start = [], [], {}, 0
         for leaf, new in brought.items():
@@ -144,7 +145,7 @@ class Dense(Arrivals):
                 found = [jnp.where(self.due == now, next(held), 0).sum(0) for _ in range(len(_numbers(new, arm)))]
             sums[leaf] = jnp.stack(found).reshape(new.shape)
         code = ((t + delay).astype(jnp.uint32) << shift) + (arm.astype(jnp.uint32) if self.at_arm else np.uint32(0))
-        # The count is never below 0: the test makes the writes follow the reads.
+        # `came >= 0` is always true. It makes what is written depend on what was read, so that XLA does not copy the memory.
         code = jnp.where(later & (came >= 0), code, np.uint32(0))
         values = tuple(
             write_row(ring, jnp.where(came >= 0, one, 0), row(t, size)) for ring, one in zip(self.values, given, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxbandit.pytrees import show
 
 WAITING, ARRIVED, GONE = range(3)  # what has arrived is kept until it is delivered, at the run's next decision
-LEAST = 64  # rows
+FIRST_ROWS = 64  # rows of a new book; it is made larger when it is full
 
 
 class TicketError(ValueError):
@@ -34,12 +34,12 @@ class Book:
         """``memo``: shape and dtype of each array that waits with a play; ``dtype``: of losses and probabilities."""
         self.size = 0
         self._expired: set[int] = set()
-        whole = {"id": np.int64, "run": np.int32, "round": np.int32, "arm": np.int32, "status": np.int8, "place": np.int32}
-        self._columns: dict[str, np.ndarray] = {name: np.zeros(LEAST, kind) for name, kind in whole.items()}
-        self._columns |= {name: np.zeros(LEAST, dtype) for name in ("probability", "loss")}
+        counts = {"id": np.int64, "run": np.int32, "round": np.int32, "arm": np.int32, "status": np.int8, "place": np.int32}
+        self._columns: dict[str, np.ndarray] = {name: np.zeros(FIRST_ROWS, kind) for name, kind in counts.items()}
+        self._columns |= {name: np.zeros(FIRST_ROWS, dtype) for name in ("probability", "loss")}
         self.memo_names = [f"memo_{i}" for i in range(len(memo))]
         self._columns |= {
-            name: np.zeros((LEAST, *shape), kind) for name, (shape, kind) in zip(self.memo_names, memo, strict=True)
+            name: np.zeros((FIRST_ROWS, *shape), kind) for name, (shape, kind) in zip(self.memo_names, memo, strict=True)
         }
 
     def __getitem__(self, name: str) -> np.ndarray:

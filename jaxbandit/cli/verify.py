@@ -12,6 +12,6 @@ def verify(folder: Path, /) -> int:
 
     Exit status 1 if a file is damaged or missing.
     """
-    whole, lines = verify_lines(Store.open(folder))
+    complete, lines = verify_lines(Store.open(folder))
     print(*lines, sep="\n")
-    return 0 if whole else FAILED
+    return 0 if complete else FAILED

@@ -355,10 +355,10 @@ def _backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
             state, _ = lax.scan(one_round, state, first + jnp.arange(segment, dtype=jnp.int32))
             return state, mine.readings(state)
 
-        whole = rounds // segment * segment
-        state, read = lax.scan(one_segment, mine.start(), jnp.arange(1, whole + 1, segment, dtype=jnp.int32))
-        if whole < rounds:
-            state, _ = jax.checkpoint(lambda state: lax.scan(one_round, state, jnp.arange(whole + 1, rounds + 1)))(state)
+        in_segments = rounds // segment * segment  # the rounds of all segments but a shorter last one
+        state, read = lax.scan(one_segment, mine.start(), jnp.arange(1, in_segments + 1, segment, dtype=jnp.int32))
+        if in_segments < rounds:
+            state, _ = jax.checkpoint(lambda state: lax.scan(one_round, state, jnp.arange(in_segments + 1, rounds + 1)))(state)
             read = jax.tree.map(lambda all, last: jnp.append(all, last[None], 0), read, mine.readings(state))
         features = read.get("control_variates")
         regret = mine.regret(state).mean()

@@ -79,9 +79,9 @@ class Jump:
             (learner.baseline(round, probabilities), learner.stiffness(state, round, probabilities))
         )
         # α for losses 0 and 1, and linear in between: its products with the loss then have known means.
-        least, most = quadrature(-baseline / x, stiffness), quadrature((1 - baseline) / x, stiffness)
-        mean = least * (means - baseline) + (most - least) * (squares - baseline * means)
-        share = pick(least, arm) + pick(most - least, arm) * loss
+        alpha_0, alpha_1 = quadrature(-baseline / x, stiffness), quadrature((1 - baseline) / x, stiffness)
+        mean = alpha_0 * (means - baseline) + (alpha_1 - alpha_0) * (squares - baseline * means)
+        share = pick(alpha_0, arm) + pick(alpha_1 - alpha_0, arm) * loss
         above = loss - pick(baseline, arm)
         weight = play_weight(x, means - baseline, squares - 2 * baseline * means + baseline**2, arm, above)
         played = pick(x, arm)

@@ -85,5 +85,5 @@ class ArmDependentFTRL(Learner):
 
 
 def _inverse(probability, s):
-    """1/q_s; rounds that never were count as the first."""
+    """1/q_s; a round below 1, which stands for "nothing arrived", is taken as round 1 so that nothing is divided by 0."""
     return 1 / (probability + 1 / jnp.sqrt(jnp.maximum(s, 1).astype(probability.dtype)))

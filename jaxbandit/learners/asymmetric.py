@@ -157,10 +157,11 @@ def _solved(losses, tsallis, entropy, residual) -> Warm:
 
 @jax.custom_jvp
 def _patient_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
-    """:func:`hybrid_argmin_warm`, its steps taken again in the runs where they did not arrive.
+    """:func:`hybrid_argmin_warm`, its steps repeated in the runs where they have not converged.
 
-    A loop of mostly no turns, which vmap does not turn into "always". The other runs keep what they have, so that no run
-    depends on its neighbours.
+    A ``while_loop`` rather than a ``cond``: in most rounds every run has converged and the loop ends before its first turn, whereas
+    ``vmap`` would compute both branches of a ``cond`` in every round. Runs that have converged keep their solution, so that no
+    run depends on the runs beside it.
     """
 
     def go_on(carry):

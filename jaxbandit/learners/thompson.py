@@ -147,8 +147,8 @@ def cubic_rest(step: jax.Array) -> jax.Array:
     series = jnp.zeros_like(step)
     for n in range(10, 3, -1):
         series = (-1) ** (n + 1) / n + step * series
-    whole = jnp.log1p(jnp.maximum(step, -1)) - step * (1 - step * (0.5 - step / 3))
-    return jnp.where(abs(step) < 1 / 16, step**4 * series, whole)
+    direct = jnp.log1p(jnp.maximum(step, -1)) - step * (1 - step * (0.5 - step / 3))
+    return jnp.where(abs(step) < 1 / 16, step**4 * series, direct)
 
 
 def normals(words: randomness.Words, dtype) -> tuple[jax.Array, jax.Array]:

@@ -1,4 +1,4 @@
-"""Tsallis-INF, which ignores delays: the rival to beat when nobody means harm."""
+"""Tsallis-INF, which ignores delays: the learner to beat where losses are stochastic and delays harmless."""
 
 from typing import ClassVar, Literal
 

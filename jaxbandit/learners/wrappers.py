@@ -1,4 +1,4 @@
-"""Any learner made fit for delays, itself knowing none: QPM-D and BOLD."""
+"""Wrappers that let a learner for games without delays play with delays: QPM-D and BOLD."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from jaxbandit.rows import read_row, write_own_row
 
 
 class Wrapper(Learner):
-    """What learners around another one share: a ``base`` that knows no delays, and a ``capacity``."""
+    """What the wrappers share: a ``base``, which never sees a delay, and a ``capacity``."""
 
     base: Any
     capacity: int

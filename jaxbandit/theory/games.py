@@ -110,7 +110,7 @@ class Halving:
     """In the ⌊log₂K⌋ rounds of the largest ranges half of the arms that are left lose L/2, the others win it and stay.
 
     The proof draws the half at random. As x_t is known, the half that the learner trusts more is taken, which does no worse.
-    An arm too many gets 0.
+    If an odd number of arms is left, the one in the middle gets 0.
 
     >>> from jaxbandit import theory
     >>> adversary = theory.Halving()

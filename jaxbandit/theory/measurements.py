@@ -26,8 +26,8 @@ from jaxbandit.pytrees import float_dtype, pytree_dataclass, show, static
 class Drift:
     """The largest x_{t,i}/x_{s,i} over all arms and all s <= t with t - s <= ``window``: the key lemma says at most 2.
 
-    Reads ``drift [C, runs]``. The least x of a window is found by doubling: the least of the last 2^j rounds is the less of
-    two leasts over 2^(j-1) rounds, so a round costs O(log window).
+    Reads ``drift [C, runs]``. The smallest x of a window is found by doubling: the minimum over the last 2^j rounds is the smaller
+    of two minima over 2^(j-1) rounds, so a round costs O(log window).
 
     Args:
       window: d_max (static).
