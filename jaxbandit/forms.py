@@ -11,11 +11,15 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from jaxbandit.delays import Delays
 from jaxbandit.flat import MOST_ARMS, FlatRounds
 from jaxbandit.game import Game, Records, State
+from jaxbandit.pending import ring_size
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (`jaxbandit bench` shows others)
 SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
+RINGS = (32, 256, 2048)  # rows that plays wait in; few, so that games that differ in a fixed delay share a program
+LARGEST_RING = 1 << 18  # rows times arms; above, a ring has no row more than it needs
 CHUNK = 64  # rounds in a loop of known length
 MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
 
@@ -29,11 +33,17 @@ class Form:
     evaluation: Literal["array", "flat"]
     arrivals: Literal["listed", "slots", "dense"]  # see jaxbandit.slots
     chunk: int  # rounds in a loop of known length, 0: none
+    ring: int  # rows that plays wait in, of which those beyond the law's own bound are never used
     note: str = ""  # why it is not the fastest form that the platform has
 
     def applied(self, game: Game) -> Game:
         """The game with plays that wait as this form has it."""
-        return dataclasses.replace(game, arrivals=self.arrivals)
+        game = dataclasses.replace(game, arrivals=self.arrivals)
+        if not game.delays.roomy or game.mask is not None:
+            return game
+        delays: Any = game.delays
+        used = np.uint32(ring_size(delays.bound) - 1)
+        return dataclasses.replace(game, delays=dataclasses.replace(delays, bound=self.ring - 1), mask=used)
 
     def advance(self, game: Game, state: State, done: jax.Array, record: jax.Array, probabilities: bool) -> tuple[State, Records]:
         """:meth:`jaxbandit.game.Game.advance` in this form."""
@@ -50,18 +60,26 @@ def block_size(num_arms: int) -> int:
     return 2 * BLOCK if num_arms <= 2 else BLOCK
 
 
+def ring_rows(delays: Delays, num_arms: int) -> int:
+    """How many rows a ring has: what the bound of the law asks for or, where that may be, the next of a few sizes."""
+    rows = ring_size(delays.bound)
+    sizes = [size for size in RINGS if size >= rows and size * num_arms <= LARGEST_RING] if delays.roomy else []
+    return sizes[0] if sizes else rows
+
+
 def choose_form(game: Game, platform: str, memory: int | None = None, runs: int | None = None) -> Form:
     """The form for ``runs`` runs of a game (those it has, by default) on a ``platform`` with ``memory`` bytes."""
     num_arms, runs = game.losses.num_arms, runs or game.runs.size
+    ring = ring_rows(game.delays, num_arms)
     if platform == "cpu" and not game.own:
-        return Form("cpu", block_size(num_arms), "array", "listed", 0)
+        return Form("cpu", block_size(num_arms), "array", "listed", 0, ring)
     if platform == "cpu":
-        form = Form("cpu", block_size(num_arms), "flat", "listed", 0)
+        form = Form("cpu", block_size(num_arms), "flat", "listed", 0, ring)
         return _with_settings(
             form, _why_not_flat(with_runs(game, form.block), jax.eval_shape(Game.start, with_runs(game, form.block)))
         )
     arrivals = _arrivals(game, platform)
-    form = Form(platform, SIZES[0], "array", arrivals, CHUNK)
+    form = Form(platform, SIZES[0], "array", arrivals, CHUNK, ring)
     game = with_runs(form.applied(game), SIZES[0])
     state = jax.eval_shape(Game.start, game)
     fits = [size for size in SIZES if 3 * size * _bytes_per_run(state, SIZES[0]) <= (memory or MEMORY)] or SIZES[:1]

@@ -85,6 +85,7 @@ class Game:
     grain: jax.Array  # [] float, see randomness.uniform
     measure: tuple[Any, ...] = ()
     feedback: "Feedback | None" = None  # None: the loss of the arm that was played
+    mask: jax.Array | None = None  # [] uint32, for a ring of which not all rows are used: see pending
     arrivals: Literal["listed", "slots", "dense"] = static(default="listed")  # how plays wait: pending or jaxbandit.slots
     own: tuple[bool, ...] = static(default=())  # leaves of learner, losses and delays with a value for each run; (): none
 
@@ -157,7 +158,7 @@ class Game:
     def step(self, state: State, t: jax.Array, differentiable: bool = False) -> tuple[State, jax.Array]:
         """Round t: act, draw an arm, suffer, and receive what arrives at its end. Returns the state and x_t."""
         dtype = float_dtype()
-        pending = state.pending.begin()
+        pending = state.pending.begin(self.mask)
         round = self._round(t, pending, pending.outstanding, pending.total_outstanding.as_float(dtype))
         probabilities, memo, acted = self.learner.act(state.learner_state, round)
 

@@ -7,6 +7,8 @@ due at the end of a round are found:
 - any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
   delays are shared, else one for each run: O(1) for each observation.
 
+The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program.
+
 A few plays that wait longer than the ring (outliers of a shared sequence) are in a side list.
 
 XLA copies a whole ring in every round unless each write to it comes after the reads of that round. XLA only knows an order where
@@ -96,6 +98,7 @@ class Pending:
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s
     lost: jax.Array  # int32, plays whose feedback never arrives
+    mask: jax.Array | None = None  # uint32, W - 1 for a ring of which only W rows are used; known within a round only
 
     @classmethod
     def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
@@ -119,9 +122,10 @@ class Pending:
         due = jnp.zeros((size, *lead), jnp.int32) if keep_due else None
         return cls(plays, lists, side, due, zero, zero, Count(none, none), zero)
 
-    def begin(self) -> "Pending":
+    def begin(self, mask: jax.Array | None) -> "Pending":
         """Count the plays outstanding at the start of a round."""
         return self.replace(
+            mask=mask,
             outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
             total_outstanding=self.total_outstanding.add(self.outstanding),
         )
@@ -131,8 +135,8 @@ class Pending:
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
         """The play of round t waits ``delay`` rounds."""
-        size = self.plays.arm.shape[0]
-        slot = row(t, size)
+        size = self.plays.arm.shape[0] if self.mask is None else self.mask.astype(jnp.int32) + 1
+        slot = self._row(t)
         # What no list can hold is lost: laws are checked for it, but one of a user's own may return anything.
         never = delay == NEVER if self.side is not None else delay >= size
         changes: dict[str, Any] = {
@@ -151,6 +155,11 @@ class Pending:
         changes["plays"] = jax.tree.map(lambda ring, row: write_row(ring, row, slot), self.plays, play)
         return self.replace(**changes)
 
+    def _row(self, round: jax.Array) -> jax.Array:
+        if self.mask is None:
+            return row(round, self.plays.arm.shape[0])
+        return round.astype(jnp.uint32) & self.mask
+
     def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
         """Whether the play of round s arrives at the end of round t or later; what has left the ring has arrived."""
         if self.due is None:
@@ -162,13 +171,13 @@ class Pending:
     def deliver(self, t: jax.Array, age, observe: Callable, state: Any, differentiable: bool) -> tuple["Pending", Any]:
         """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
         if self.lists is None:
-            return self._deliver_aged(t, age, observe, state)
+            pending, state = self._deliver_aged(t, age, observe, state)
+            return pending.replace(mask=None), state
         pending, state = (self, state) if self.side is None else self._deliver_side(t, observe, state, differentiable)
         return pending._deliver_listed(t, observe, state, differentiable)
 
     def _deliver_aged(self, t, age, observe, state):
-        size = self.plays.arm.shape[0]
-        play = read_row(self.plays, row(t - age, size))
+        play = read_row(self.plays, self._row(t - age))
         arrived = (t > age) & (play.arm >= 0)
         came = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # shared: the same in every run
         state = observe(state, _observation(arrived, t - age, play))

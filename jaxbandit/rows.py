@@ -38,6 +38,20 @@ def write_own_row(tables: Any, values: Any, row: jax.Array) -> Any:
     return jax.tree.map(one, tables, values)
 
 
+def with_rows_of(tables: Any, like: Any) -> Any:
+    """Tables of NumPy with as many rows as those of ``like``: the first ones, and zeros after the last."""
+
+    def one(table, other):
+        if table.shape == other.shape:
+            return table
+        rows = min(len(table), other.shape[0])
+        out = np.zeros(other.shape, table.dtype)
+        out[:rows] = table[:rows]
+        return out
+
+    return jax.tree.map(one, tables, like)
+
+
 def _places(table: jax.Array, row: jax.Array) -> jax.Array:
     """Where each run's own row stands in the flattened table: one index takes half the time of two."""
     within = int(np.prod(table.shape[1:]))

@@ -4,6 +4,7 @@ Runs are played in blocks (:mod:`jaxbandit.blocks`), rounds in segments: calls o
 what a call costs, and short enough that work can be watched and interrupted.
 """
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from jaxbandit.game import Records, State, checked_game
 from jaxbandit.progress import Progress, showing
 from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.result import Result, fingerprint
+from jaxbandit.rows import with_rows_of
 from jaxbandit.validation import (
     check_delays,
     check_key,
@@ -93,7 +95,10 @@ def simulate(
     form = form_for(game)
     if resume is not None:
         _check_form(resume.program, form)
-    game, size = form.applied(game), form.block
+    size = form.block
+    # What is kept of the rings is laid out by the law's bound alone, whatever this form adds to them.
+    kept = start.eval_shape(with_runs(dataclasses.replace(game, arrivals=form.arrivals), size))
+    game = form.applied(game)
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = start.eval_shape(with_runs(game, size))
     first = _segment(recorded, width, done, 1)[:2]
@@ -101,19 +106,19 @@ def simulate(
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
     def play(block: Block) -> tuple[Records, State]:
-        state = block.put(start(block.game) if resume is None else resume.block_state(like, block.first, size))
+        state = block.put(start(block.game) if resume is None else with_rows_of(resume.block_state(kept, block.first, size), like))
         at, length, parts = done, first_segment, []
         while at < rounds:
             begun = time.perf_counter()
-            before, record, kept = _segment(recorded, width, at, length)
+            before, record, inside = _segment(recorded, width, at, length)
             state, records = advance(block.game, state, *block.put((before, record)), probabilities=probabilities, form=form)
             # A copy: a view would keep the whole array, of which a short segment fills little.
-            parts.append(jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[:kept].copy(), records))
+            parts.append(jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside].copy(), records))
             block.played(int(record[-1]) - at)
             at = int(record[-1])
             if time.perf_counter() - begun < TICK / 2:
                 length *= 2
-        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), jax.tree.map(np.asarray, state)
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), with_rows_of(jax.tree.map(np.asarray, state), kept)
 
     with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
         blocks = play_blocks(play, game, size=size, progress=bar)

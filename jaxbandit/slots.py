@@ -38,8 +38,9 @@ class Arrivals:
     made: tuple[Play, jax.Array] | None  # the play of this round and its delay, until the round's delivery
     at_arm: bool = static()  # plays bring something to the row of their own arm only
 
-    def begin(self) -> "Arrivals":
+    def begin(self, mask: jax.Array | None) -> "Arrivals":
         """Count the plays outstanding at the start of a round."""
+        del mask  # all rows are used
         return dataclasses.replace(
             self,
             outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),

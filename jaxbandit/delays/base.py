@@ -23,6 +23,7 @@ class Delays:
     oblivious: bool = False  # `draw` looks at neither arm nor loss, so that any delay can be drawn again from the key
     noisy: bool = True  # `draw` looks at `noise`; False: one known sequence
     may_lose: bool = True  # `draw` may return NEVER, or more than `bound`
+    roomy: bool = False  # `bound` is a field that `draw` does not look at: the ring may be longer than it says
     long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
     length: int | None = None  # how many rounds there are delays for; None: any number
 

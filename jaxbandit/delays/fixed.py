@@ -30,6 +30,7 @@ class Fixed(Delays):
     oblivious: ClassVar[bool] = True
     noisy: ClassVar[bool] = False
     may_lose: ClassVar[bool] = False
+    roomy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +63,7 @@ class PacketLoss(Delays):
     bound: int = static(default=None)
     shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
+    roomy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
