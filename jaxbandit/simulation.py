@@ -106,7 +106,9 @@ def simulate(
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
     def play(block: Block) -> tuple[Records, State]:
-        state = block.put(start(block.game) if resume is None else with_rows_of(resume.block_state(kept, block.first, size), like))
+        state = block.put(
+            start(block.game) if resume is None else with_rows_of(resume.block_state(kept, block.first, size), like)
+        )
         at, length, parts = done, first_segment, []
         while at < rounds:
             begun = time.perf_counter()

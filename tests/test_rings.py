@@ -26,7 +26,13 @@ def traces(monkeypatch):
     return rings
 
 
-@pytest.mark.parametrize("delays, programs", [(range(1, 51), 2), (np.linspace(1, 1000, 50).astype(int), 3)])
+@pytest.mark.parametrize(
+    ("delays", "programs"),
+    [
+        pytest.param(range(1, 51), 2, marks=pytest.mark.thorough),
+        (np.linspace(1, 1000, 50).astype(int), 3),
+    ],
+)
 def test_a_sweep_over_fifty_delays_compiles_few_programs(traces, tmp_path, delays, programs):
     laws = [jb.delays.Fixed(int(delay)) for delay in delays]
     spec = jb.Spec(rounds=20, runs=4, record=[20], learners=[jb.Uniform()], losses=[LOSSES], delays=laws)
@@ -40,7 +46,16 @@ def run(delays, rounds=90, **options):
     return jb.simulate(jb.BestOfBothWorlds(5), LOSSES, delays, rounds=rounds, runs=300, key=KEY, record=[40, 90], **options)
 
 
-@pytest.mark.parametrize("delays", [jb.delays.Fixed(0), jb.delays.Fixed(5), jb.delays.Fixed(9, bound=40), jb.delays.PacketLoss(0.7, 6)])
+@pytest.mark.parametrize(
+    "delays",
+    [
+        jb.delays.Fixed(5),
+        *(
+            pytest.param(law, marks=pytest.mark.thorough)
+            for law in (jb.delays.Fixed(0), jb.delays.Fixed(9, bound=40), jb.delays.PacketLoss(0.7, 6))
+        ),
+    ],
+)
 def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
     """The same bits with a ring of its own size, and the same state: an old Result goes on here, and the other way."""
     padded = run(delays)
@@ -59,8 +74,17 @@ def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bound, num_arms, rows",
-    [(0, 2, 32), (31, 10, 32), (32, 10, 256), (2047, 128, 2048), (2047, 129, 2048), (256, 129, 512), (300, 5000, 512), (5000, 2, 8192)],
+    ("bound", "num_arms", "rows"),
+    [
+        (0, 2, 32),
+        (31, 10, 32),
+        (32, 10, 256),
+        (2047, 128, 2048),
+        (2047, 129, 2048),
+        (256, 129, 512),
+        (300, 5000, 512),
+        (5000, 2, 8192),
+    ],
 )
 def test_large_rings_have_no_row_more_than_they_need(bound, num_arms, rows):
     assert forms.ring_rows(jb.delays.Fixed(0, bound=bound), num_arms) == rows
