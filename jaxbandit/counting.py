@@ -1,5 +1,7 @@
 """Sums that stay right over millions of rounds in 32 bits: exact counts, and floats with their rounding error."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ class Count:
         low = self.low + number.astype(jnp.uint32)
         return Count(self.high + (low < self.low).astype(jnp.uint32), low)
 
-    def as_float(self, dtype) -> jax.Array:
+    def as_float(self, dtype: Any) -> jax.Array:
         return self.high.astype(dtype) * 2.0**32 + self.low.astype(dtype)
 
     def exact(self) -> np.ndarray:

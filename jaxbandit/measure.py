@@ -58,17 +58,17 @@ class ControlVariates:
     True
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
-    def update(self, state, moment):
+    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
         # Constants to differentiation: the loop of a gradient shall not carry their tangents.
         x, loss, means = jax.lax.stop_gradient((moment.probabilities, moment.loss, moment.means))
         played = one_hot(moment.arm, state.shape[0])
         weight = jnp.where(played, loss / pick(x, moment.arm), 0)
         return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * moment.arm.ndim), 0)
 
-    def read(self, state):
+    def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"control_variates": state}
 
 
@@ -83,13 +83,13 @@ class Pulls:
     array([100, 100, 100, 100])
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), jnp.int32)
 
-    def update(self, state, moment):
+    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
         return state + one_hot(moment.arm, state.shape[0])
 
-    def read(self, state):
+    def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"pulls": state}
 
 
@@ -107,15 +107,15 @@ class DynamicRegret:
     (50.0, 0.0)
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state, moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         above = moment.means - moment.means.min()
         suffered = inner(moment.probabilities, above)
         return state.add(suffered)
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         return {"dynamic_regret": state.value + state.error}
 
 
@@ -134,15 +134,15 @@ class BestArm:
     0.0
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return jnp.zeros((), jnp.int32), jnp.zeros((num_arms, *runs_shape), jnp.int32), Sum.zero((num_arms,))
 
-    def update(self, state, moment):
+    def update(self, state: Any, moment: Moment) -> Any:
         _, pulls, excess = state
         pulls = pulls + one_hot(moment.arm, pulls.shape[0])
         return moment.t, pulls, excess.add(moment.means - moment.means.min())
 
-    def read(self, state):
+    def read(self, state: Any) -> dict[str, jax.Array]:
         t, pulls, excess = state
         total = excess.value + excess.error
         named = jnp.argmax(pulls, 0).astype(jnp.int32)

@@ -54,7 +54,7 @@ class Lists:
     last: jax.Array  # [W] or [W, ...] int32, row A % W: the newest play due at the end of round A
     links: jax.Array  # [2W] or [2W, ...] int32, row A % W: the oldest due in round A; row W + s % W: the one after play s
 
-    def append(self, play, arrival, due) -> "Lists":
+    def append(self, play: jax.Array, arrival: jax.Array, due: jax.Array) -> "Lists":
         """Put ``play`` at the end of the list of round ``arrival``, where ``due``."""
         size = self.last.shape[0]
         newest = read_row(self.last, row(arrival, size))
@@ -130,7 +130,7 @@ class Pending:
             total_outstanding=self.total_outstanding.add(self.outstanding),
         )
 
-    def replace(self, **changes) -> "Pending":
+    def replace(self, **changes: Any) -> "Pending":
         return dataclasses.replace(self, **changes)
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
@@ -168,7 +168,9 @@ class Pending:
         s = jnp.broadcast_to(s, self.due.shape[1:])
         return (s >= t - size) & (read_row(self.due, row(s, size)) >= t)
 
-    def deliver(self, t: jax.Array, age, observe: Callable, state: Any, differentiable: bool) -> tuple["Pending", Any]:
+    def deliver(
+        self, t: jax.Array, age: jax.Array | None, observe: Callable, state: Any, differentiable: bool
+    ) -> tuple["Pending", Any]:
         """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
         if self.lists is None:
             pending, state = self._deliver_aged(t, age, observe, state)

@@ -8,6 +8,8 @@ the multiplier :math:`\\mu`, whose root is below min L - a (the best arm has x �
 the steps in μ are monotone; **from below they can jump over the pole**, hence the clip at min L - a.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,7 @@ class Warm:
     residual: jax.Array  # [...] the largest |Σx - 1| met so far, before x is scaled to sum to one
 
     @classmethod
-    def start(cls, num_arms: int, shape: tuple[int, ...], dtype) -> "Warm":
+    def start(cls, num_arms: int, shape: tuple[int, ...], dtype: Any) -> "Warm":
         """The uniform point, which is the exact solution when all losses are equal."""
         y = jnp.full((num_arms, *shape), num_arms**0.5, dtype)
         return cls(y, y[0], jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
@@ -103,7 +105,7 @@ def _hybrid_argmin_jvp(primals, tangents):
     return x, implicit_tangent(x, primals, tangents)
 
 
-def implicit_tangent(x, primals, tangents):
+def implicit_tangent(x: jax.Array, primals: Any, tangents: Any) -> jax.Array:
     """dx by the implicit function theorem: a dy + 2b dy/y = dL - dμ - y da - 2 log y db, with Σ dx = 0 fixing dμ."""
     (_, tsallis, entropy), (d_losses, d_tsallis, d_entropy) = primals, tangents
     y = jnp.maximum(x, jnp.finfo(x.dtype).tiny) ** -0.5
@@ -113,7 +115,7 @@ def implicit_tangent(x, primals, tangents):
 
 
 @jax.custom_jvp
-def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
+def hybrid_argmin_warm(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: Warm) -> tuple[jax.Array, Warm]:
     """:func:`hybrid_argmin` for the loop: a few steps of Halley's method from the previous round's solution.
 
     The steps are cubic in μ, and in y but for the last, after which y follows μ to first order. Two are enough for float32
@@ -130,7 +132,7 @@ def hybrid_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array,
     return x, warm
 
 
-def warm_steps(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm, jax.Array]:
+def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: Warm) -> tuple[jax.Array, Warm, jax.Array]:
     """The steps of :func:`hybrid_argmin_warm`, and how far the last one in y still went: Σ_i (δy_i/y_i)² ``[...]``.
 
     Small residuals do not tell that every arm has arrived: errors of several arms can cancel in Σx.

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -19,6 +19,9 @@ from jaxbandit.game import State
 from jaxbandit.projection import Warm
 from jaxbandit.pytrees import canonical, show
 from jaxbandit.statistics import Estimate, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMAT = 3
 READABLE = (2, 3)  # format 2 has one residual for all runs
@@ -286,7 +289,7 @@ class Result:
         if not has_run_ids or not all(isinstance(mark, str) for mark in self.identity.values()):
             raise ValueError("not a first run or no identity")
 
-    def to_xarray(self):
+    def to_xarray(self) -> Any:
         """A labelled ``xarray.Dataset`` with dimensions ``round``, ``run`` (and ``arm``). Needs the extra ``jaxbandit[data]``."""
         xarray = need("xarray", "data", "to_xarray")
         variables: dict[str, Any] = {"regret": (("round", "run"), self.regret)}
@@ -322,7 +325,7 @@ class Result:
                 columns[f"{name}{number}"] = array[(slice(None), *place)].ravel()
         return need("pandas", "data", "to_pandas").DataFrame(columns)
 
-    def plot(self, **options):
+    def plot(self, **options: Any) -> "Figure":
         """Regret with its 95 % interval as a ``matplotlib.figure.Figure``; options as in :func:`jaxbandit.plots.regret`."""
         from jaxbandit import plots
 

@@ -32,10 +32,10 @@ class ArrayRounds:
     def __init__(self, step: Callable, num_arms: int, runs_shape: tuple[int, ...], probabilities: bool):
         self.step, self.shape, self.probabilities = step, (num_arms, *runs_shape), probabilities
 
-    def enter(self, state, done):
+    def enter(self, state: Any, done: jax.Array) -> Any:
         return state, jnp.zeros(self.shape, float_dtype()) if self.probabilities else None
 
-    def play(self, t, carry):
+    def play(self, t: jax.Array, carry: Any) -> Any:
         state, x = self.step(carry[0], t)
         return state, x if self.probabilities else None
 

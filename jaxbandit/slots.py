@@ -94,7 +94,7 @@ class Slots(Arrivals):
 
     sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and how many plays
 
-    def size(self):
+    def size(self) -> int:
         return self.sums.shape[0]
 
     def _exchange(self, t, delay, later, arm, brought):
@@ -126,7 +126,7 @@ class Dense(Arrivals):
     due: jax.Array  # [W, ...] uint32, the round of arrival times a power of two, plus the arm; 0: nothing waits here
     values: tuple[jax.Array, ...]  # [W, ...] each
 
-    def size(self):
+    def size(self) -> int:
         return self.due.shape[0]
 
     def _exchange(self, t, delay, later, arm, brought):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from jaxbandit.arms import pick
@@ -44,7 +45,7 @@ class ArmDependent(Composed):
     def prepare(self) -> "ArmDependent":
         return ArmDependent(tuple(law.prepare() for law in self.laws))
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         shape = jnp.shape(arm)
         each = [jnp.broadcast_to(law.draw(t, arm, loss, noise), shape) for law in self.laws]
         return pick(jnp.stack(each), jnp.asarray(arm))

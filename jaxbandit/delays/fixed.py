@@ -42,10 +42,10 @@ class Fixed(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, self.delay, "delay")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return self.delay
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.asarray(self.delay, jnp.int32)
 
 
@@ -75,8 +75,8 @@ class PacketLoss(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, self.delay, "delay")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return jnp.where(jnp.asarray(self.probability) < 1, jnp.inf, jnp.asarray(self.delay))
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.where(jnp.asarray(noise) < self.probability, jnp.asarray(self.delay, jnp.int32), NEVER)

@@ -48,10 +48,10 @@ class UniformRandom(Delays):
             raise ValueError(f"delays.UniformRandom(low={show(self.low)}, high={show(self.high)}): low must not be above high")
         check_bound(self, self.high, "high")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return self.high
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         low, high = jnp.asarray(self.low, jnp.int32), jnp.asarray(self.high, jnp.int32)
         noise = jnp.asarray(noise)
         return jnp.minimum(low + jnp.floor(noise * (high - low + 1).astype(noise.dtype)).astype(jnp.int32), high)
@@ -109,10 +109,10 @@ class Geometric(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, field="mean")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return self.bound
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)
         mean = jnp.asarray(self.mean, noise.dtype)
         rate = jnp.log1p(1 / jnp.maximum(mean, jnp.finfo(noise.dtype).tiny))
@@ -140,7 +140,7 @@ class Poisson(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, field="mean")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return self.bound
 
     def prepare(self) -> "Tabulated":
@@ -156,7 +156,7 @@ class Poisson(Delays):
             cumulative = jax.scipy.special.gammaincc(jnp.asarray(counts + 1, mean.dtype), mean)
         return Tabulated(cumulative, self.bound, self.shared)
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return self.prepare().draw(t, arm, loss, noise)
 
 
@@ -169,7 +169,7 @@ class Tabulated(Delays):
     shared: bool = static(default=False)
     oblivious: ClassVar[bool] = True
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         index = jnp.searchsorted(self.cumulative, jnp.asarray(noise, self.cumulative.dtype), side="right").astype(jnp.int32)
         return jnp.where(index <= self.bound, index, NEVER)
 
@@ -202,10 +202,10 @@ class Pareto(Delays):
             )
         check_bound(self, field="alpha")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return self.bound
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)
         size = jnp.exp(-jnp.log1p(-noise) / jnp.asarray(self.alpha, noise.dtype))
         return within(jnp.maximum(jnp.ceil(size), 1), self.bound)

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -41,7 +42,7 @@ class Empirical(Delays):
     def longest(self) -> ArrayLike:
         return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max()
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         delays, noise = jnp.asarray(self.delays, jnp.int32), jnp.asarray(noise)
         count = delays.shape[0]
         return delays[jnp.minimum(jnp.floor(noise * count).astype(jnp.int32), count - 1)]
@@ -75,6 +76,6 @@ class LossDependent(Composed):
     def prepare(self) -> "LossDependent":
         return LossDependent(self.law_if_one.prepare(), self.law_if_zero.prepare(), self.threshold)
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         if_one, if_zero = (law.draw(t, arm, loss, noise) for law in (self.law_if_one, self.law_if_zero))
         return jnp.where(jnp.asarray(loss) >= self.threshold, if_one, if_zero)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -41,10 +42,10 @@ class Bursts(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, self.longest(), "every")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return jnp.asarray(self.every) - 1
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.mod(-jnp.asarray(t, jnp.int32), jnp.asarray(self.every, jnp.int32))
 
 
@@ -83,10 +84,10 @@ class Outlier(Delays):
             )
         check_bound(self, self.delay, "delay")
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return jnp.maximum(jnp.where(jnp.asarray(self.count) > 0, jnp.asarray(self.first), 0), jnp.asarray(self.delay))
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.where(jnp.asarray(t) <= self.count, jnp.asarray(self.first, jnp.int32), jnp.asarray(self.delay, jnp.int32))
 
 
@@ -143,8 +144,8 @@ class Trace(Delays):
                 f"delays.Trace(bound={self.bound}, long_waits={self.long_waits}): {long} delays are above the bound; raise one of the two"
             )
 
-    def longest(self):
+    def longest(self) -> ArrayLike:
         return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max()
 
-    def draw(self, t, arm, loss, noise):
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.asarray(self.delays, jnp.int32)[t - 1]

@@ -1,12 +1,14 @@
 """FTRL for delays that depend on the arm: van der Hoeven & Cesa-Bianchi (2022)."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import one_hot, sums
 from jaxbandit.counting import Sum
-from jaxbandit.learners.base import Learner, multiplier
+from jaxbandit.learners.base import Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, safe_sqrt
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
@@ -57,11 +59,11 @@ class ArmDependentFTRL(Learner):
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> ArmDependentState:
         missing = jnp.zeros((num_arms, *runs_shape), float_dtype())
         return ArmDependentState(FTRLState.start(num_arms, runs_shape), missing, Sum.zero(runs_shape))
 
-    def act(self, state, round):
+    def act(self, state: ArmDependentState, round: Round) -> tuple[jax.Array, Any, ArmDependentState]:
         log_k = log_arms(state.missing.shape[0])
         root_time = jnp.sqrt(round.time)
         weight = jnp.maximum(state.weight.value + state.weight.error, 0)
@@ -69,13 +71,13 @@ class ArmDependentFTRL(Learner):
         probabilities, ftrl = follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
         return probabilities, (), ArmDependentState(ftrl, state.missing, state.weight)
 
-    def played(self, state, round, arm, probability):
+    def played(self, state: ArmDependentState, round: Round, arm: jax.Array, probability: jax.Array) -> ArmDependentState:
         now = one_hot(arm, state.missing.shape[0])
         weight = state.weight.add(sums(jnp.where(now, state.missing, 0))[0])
         missing = state.missing + jnp.where(now, _inverse(probability, round.t), 0)
         return ArmDependentState(state.ftrl, missing, weight)
 
-    def observe(self, state, observation):
+    def observe(self, state: ArmDependentState, observation: Observation) -> ArmDependentState:
         inverse = jnp.where(observation.arrived, _inverse(observation.probability, observation.origin), 0)
         num_arms = state.missing.shape[0]
         # What was added is taken away again, but for rounding: never below 0.

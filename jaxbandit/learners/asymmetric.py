@@ -1,6 +1,7 @@
 """The open question of Masoudian, Zimmert & Seldin (2022): a rate of its own for each arm."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min, one_hot, sums
-from jaxbandit.learners.base import ImportanceWeighted, Round, multiplier
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
 from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
@@ -81,10 +82,10 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
     def adds_at_arm(self) -> bool:
         return self.adds_only
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: AsymmetricState, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> AsymmetricState:
         ftrl = FTRLState.start(num_arms, runs_shape)
         zeros = jnp.zeros_like(ftrl.loss_estimates)
         known = self.gaps is not None
@@ -112,13 +113,13 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
     def _offset(self, entropy):
         return entropy * log_arms(entropy.shape[0]) if self.centred else jnp.zeros_like(entropy)
 
-    def inverse_rates(self, state, round, num_arms):
+    def inverse_rates(self, state: AsymmetricState, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         symmetric = BestOfBothWorlds(self.max_delay, self.linear, self.factor, self.tsallis_scale, self.entropy_scale)
         weights = safe_sqrt(jnp.maximum(self._gaps(state), self.floor))
         tsallis, entropy = symmetric.inverse_rates(state, round, num_arms)
         return tsallis, entropy * weights
 
-    def act(self, state, round):
+    def act(self, state: AsymmetricState, round: Round) -> tuple[jax.Array, Any, AsymmetricState]:
         tsallis, entropy = self.inverse_rates(state, round, state.ftrl.loss_estimates.shape[0])
         offset = self._offset(entropy)
         shift = constant_min(state.ftrl.loss_estimates)
@@ -131,10 +132,12 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
         ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - constant_min(tilted.loss_estimates)))
         return probabilities, (), AsymmetricState(ftrl, state.counts, state.means)
 
-    def observe(self, state, observation):
+    def observe(self, state: AsymmetricState, observation: Observation) -> AsymmetricState:
         ftrl = state.ftrl.add_weighted(observation)
         if self.gaps is not None:
             return AsymmetricState(ftrl, None, None)
+        assert state.counts is not None
+        assert state.means is not None
         played = one_hot(observation.arm, state.counts.shape[0])
         counts = state.counts + played.astype(jnp.int32)
         # A running mean, not a sum: float32 stops adding up at 2²⁴.

@@ -1,13 +1,13 @@
 """Banker-Tsallis-INF: plays wait in debt, arrived ones leave savings that later plays are built from."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min
-from jaxbandit.learners.base import ImportanceWeighted, multiplier
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import hybrid_stiffness
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
@@ -59,12 +59,12 @@ class BankerTsallisINF(ImportanceWeighted):
     delay_scale: ArrayLike = multiplier(low=0.0)
     adds_only: ClassVar[bool] = True
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> BankerState:
         dtype = float_dtype()
         warm = Warm.start(num_arms, runs_shape, dtype)
         return BankerState(jnp.zeros(runs_shape, dtype), jnp.zeros((num_arms, *runs_shape), dtype), warm)
 
-    def act(self, state, round):
+    def act(self, state: BankerState, round: Round) -> tuple[jax.Array, Any, BankerState]:
         cost = self.cost(round)
         positive = state.savings > 0
         fraction = jnp.where(positive, jnp.minimum(cost / jnp.where(positive, state.savings, 1), 1), 0)
@@ -83,16 +83,16 @@ class BankerTsallisINF(ImportanceWeighted):
         savings, losses = (jnp.where(product < 0, 0, product) for product in (kept * state.savings, kept * losses))
         return probabilities, (cost, spent), BankerState(savings, losses, warm)
 
-    def cost(self, round):
+    def cost(self, round: Round) -> Any:
         """The scale c_t."""
         total = jnp.maximum(round.total_outstanding, 1)  # where it is 0, so is σ_t
         waiting = round.outstanding.astype(total.dtype) * jnp.sqrt(jnp.log1p(total) / total)
         return self.scale / (1 / jnp.sqrt(round.time) + self.delay_scale * waiting)
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: BankerState, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, self.cost(round), 0.0)
 
-    def observe(self, state, observation):
+    def observe(self, state: BankerState, observation: Observation) -> BankerState:
         cost, spent = observation.memo
         back = jnp.where(observation.arrived, spent, 0) + observation.loss_estimate(spent.shape[0])
         savings = state.savings + jnp.where(observation.arrived, cost, 0)

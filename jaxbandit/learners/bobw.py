@@ -1,11 +1,12 @@
 """The learner of the paper: Masoudian, Zimmert & Seldin (2022), Algorithm 1."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.base import ImportanceWeighted, multiplier
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
 from jaxbandit.pytrees import number, pytree_dataclass, told
 
@@ -51,13 +52,13 @@ class BestOfBothWorlds(ImportanceWeighted):
     adds_only: ClassVar[bool] = True
     adds_at_arm: ClassVar[bool] = True
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
         return FTRLState.start(num_arms, runs_shape)
 
-    def burn_in(self, num_arms, gap):
+    def burn_in(self, num_arms: int, gap: float) -> ArrayLike:
         return self.entropy_scale * self.factor * self.max_delay * num_arms ** (1 / 3) * log_arms(num_arms) / gap
 
-    def inverse_rates(self, state, round, num_arms):
+    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         log_k, delay = log_arms(num_arms), self.max_delay
         tsallis_start = self.linear * delay + (delay / (num_arms ** (1 / 3) * log_k)) ** 2
         entropy_start = (self.factor * delay) ** 2 * (num_arms ** (2 / 3) * log_k)
@@ -65,12 +66,12 @@ class BestOfBothWorlds(ImportanceWeighted):
         # The scale is inside the root: its result is then stored once, not worked out again in every pass over the arms.
         return tsallis, safe_sqrt((round.total_outstanding + entropy_start) * (self.entropy_scale**2 / log_k))
 
-    def act(self, state, round):
+    def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
         probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
         return probabilities, (), state
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: FTRLState, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
-    def observe(self, state, observation):
+    def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
         return state.add_weighted(observation)

@@ -1,13 +1,14 @@
 """Elimination: play the arms that may still be the best in turn, and drop those that surely are not."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min, one_hot
-from jaxbandit.learners.base import Learner
+from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.ucb import Observed
 from jaxbandit.pytrees import number, pytree_dataclass, told
 
@@ -63,18 +64,18 @@ class SuccessiveElimination(Learner):
 
     horizon: ArrayLike = told("horizon", low=1)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> EliminationState:
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
         return EliminationState(observed, active, jnp.full(runs_shape, -1, jnp.int32), None)
 
-    def act(self, state, round):
+    def act(self, state: EliminationState, round: Round) -> tuple[jax.Array, Any, EliminationState]:
         # A sweep is over when the next arm is not further up than the last.
         new_sweep = next_arm(state.active, state.last) <= state.last
         active = jnp.where(new_sweep, surviving(state.active, state.observed, self.horizon), state.active)
         arm = next_arm(active, state.last)
         return surely(arm, state.observed), (), EliminationState(state.observed, active, arm, None)
 
-    def observe(self, state, observation):
+    def observe(self, state: EliminationState, observation: Observation) -> EliminationState:
         return dataclasses.replace(state, observed=state.observed.add(observation))
 
 
@@ -102,11 +103,12 @@ class PhasedElimination(Learner):
     horizon: ArrayLike = told("horizon", low=1)
     factor: ArrayLike = number(default=16.0)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> EliminationState:
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
         return EliminationState(observed, active, jnp.full(runs_shape, -1, jnp.int32), jnp.ones(runs_shape, jnp.int32))
 
-    def act(self, state, round):
+    def act(self, state: EliminationState, round: Round) -> tuple[jax.Array, Any, EliminationState]:
+        assert state.phase is not None
         observed = state.observed
         counts = observed.counts.astype(observed.losses.dtype)
         unit = jnp.maximum(self.factor * jnp.log(self.horizon), 1e-9)  # a horizon of 1 has log T = 0
@@ -123,5 +125,5 @@ class PhasedElimination(Learner):
         arm = next_arm(lacking, state.last)
         return surely(arm, observed), (), EliminationState(observed, active, arm, phase)
 
-    def observe(self, state, observation):
+    def observe(self, state: EliminationState, observation: Observation) -> EliminationState:
         return dataclasses.replace(state, observed=state.observed.add(observation))

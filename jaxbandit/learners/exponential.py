@@ -1,6 +1,7 @@
 """Exponential weights with delays: x_t ∝ exp(-η_t L̂_t), where the learners differ in the rate η_t."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min, sums
-from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, multiplier
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
 from jaxbandit.pytrees import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
@@ -20,21 +21,21 @@ class ExponentialWeights(ImportanceWeighted):
     adds_only: bool = True
     adds_at_arm: bool = True
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         """η_t, ``[]`` or ``[...]``."""
         raise NotImplementedError
 
-    def act(self, state, round):
+    def act(self, state: jax.Array, round: Round) -> tuple[jax.Array, Any, jax.Array]:
         probabilities, state = soft_leader(state, self.rate(round, state.shape[0]))
         return probabilities, (), state
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: jax.Array, round: Round, probabilities: jax.Array) -> jax.Array:
         return soft_stiffness(probabilities, self.rate(round, probabilities.shape[0]))
 
-    def observe(self, state, observation):
+    def observe(self, state: jax.Array, observation: Observation) -> jax.Array:
         return add_weighted(state, observation)
 
 
@@ -81,7 +82,7 @@ class Exp3(ExponentialWeights):
 
     scale: ArrayLike = multiplier()
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * num_arms))
 
 
@@ -111,7 +112,7 @@ class DelayedExp3(ExponentialWeights):
 
     scale: ArrayLike = multiplier()
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * (num_arms / 2) + round.total_outstanding))
 
 
@@ -145,11 +146,11 @@ class DelayedExponentialWeights(ExponentialWeights):
     max_delay: ArrayLike = told("max_delay")
     scale: ArrayLike = multiplier()
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * dew_rate(num_arms, self.horizon, self.total_delay, self.max_delay)
 
 
-def dew_rate(num_arms: int, horizon, total_delay, max_delay) -> jax.Array:
+def dew_rate(num_arms: int, horizon: ArrayLike, total_delay: ArrayLike, max_delay: ArrayLike) -> jax.Array:
     # The larger of the inverses: max_delay = 0 then needs no case of its own.
     return 1 / jnp.maximum(jnp.sqrt((horizon * (num_arms * np.e / 2) + total_delay) / log_arms(num_arms)), 4 * np.e * max_delay)
 
@@ -187,21 +188,21 @@ class Skipper(ImportanceWeighted):
     total_delay: ArrayLike = told("total_delay", high=float(MOST_ROUNDS) ** 2)
     scale: ArrayLike = multiplier()
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> SkipperState:
         return SkipperState(jnp.zeros((num_arms, *runs_shape), float_dtype()), jnp.zeros((), jnp.int32))
 
-    def act(self, state, round):
+    def act(self, state: SkipperState, round: Round) -> tuple[jax.Array, Any, SkipperState]:
         probabilities, losses = soft_leader(state.loss_estimates, self.rate(state.loss_estimates.shape[0]))
         return probabilities, (), SkipperState(losses, round.t)
 
-    def rate(self, num_arms):
+    def rate(self, num_arms: int) -> ArrayLike:
         """η."""
         return self.scale * dew_rate(num_arms, self.horizon, self.total_delay, self.beta)
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: SkipperState, round: Round, probabilities: jax.Array) -> jax.Array:
         return soft_stiffness(probabilities, self.rate(probabilities.shape[0]))
 
-    def observe(self, state, observation):
+    def observe(self, state: SkipperState, observation: Observation) -> SkipperState:
         delay = (state.t - observation.origin).astype(state.loss_estimates.dtype)
         used = observation._replace(arrived=observation.arrived & (delay < self.beta))
         return SkipperState(add_weighted(state.loss_estimates, used), state.t)
@@ -235,7 +236,7 @@ class FixedDelayExp3(ExponentialWeights):
     delay: ArrayLike = told("max_delay")
     gamma: ArrayLike | None = number(default=None, high=1.0, open_low=True)
 
-    def rate(self, round, num_arms):
+    def rate(self, round: Round, num_arms: int) -> ArrayLike:
         largest = 1 / (num_arms * np.e * (self.delay + 1))
         if self.gamma is not None:
             return self.gamma * largest
@@ -279,10 +280,10 @@ class Exp3PlusPlus(Learner):
     alpha: ArrayLike = number(default=3.0)
     beta: ArrayLike = number(default=256.0)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Exp3PlusPlusState:
         return Exp3PlusPlusState(jnp.zeros((num_arms, *runs_shape), float_dtype()), Observed.start(num_arms, runs_shape))
 
-    def act(self, state, round):
+    def act(self, state: Exp3PlusPlusState, round: Round) -> tuple[jax.Array, Any, Exp3PlusPlusState]:
         num_arms = state.loss_estimates.shape[0]
         rate = jnp.sqrt(log_arms(num_arms) / (round.time * num_arms)) / 2
         weights, losses = soft_leader(state.loss_estimates, rate)
@@ -300,5 +301,5 @@ class Exp3PlusPlus(Learner):
         upper = jnp.where(seen, jnp.minimum(mean + radius, 1), 1)
         return jnp.maximum(lower - constant_min(upper), 0)
 
-    def observe(self, state, observation):
+    def observe(self, state: Exp3PlusPlusState, observation: Observation) -> Exp3PlusPlusState:
         return Exp3PlusPlusState(add_weighted(state.loss_estimates, observation), state.observed.add(observation))

@@ -1,5 +1,7 @@
 """What all learners that follow the regularised leader share: estimates, the warm solver, the rates."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,7 +35,7 @@ class FTRLState:
 
 
 def follow_leader(
-    state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike, solver=hybrid_argmin_warm
+    state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike, solver: Callable = hybrid_argmin_warm
 ) -> tuple[jax.Array, FTRLState]:
     """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
     if state.loss_estimates.shape[0] == 1:

@@ -5,7 +5,7 @@ threshold that never falls, so the ages that pass are those of the plays 1 … P
 play is examined a round, and a play that arrives later was left out exactly if s <= P.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -105,10 +105,10 @@ class ZimmertSeldin(ImportanceWeighted):
     def adds_at_arm(self) -> bool:
         return self.adds_only
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
         if not self.skipping:
             probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
             return probabilities, (), state
@@ -117,16 +117,16 @@ class ZimmertSeldin(ImportanceWeighted):
         probabilities, ftrl = follow_leader(state.ftrl, tsallis, entropy)
         return probabilities, (), SkippingState(ftrl, state.waiting.skip(round, round.t, entropy))
 
-    def inverse_rates(self, state, round, num_arms):
+    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         tsallis, log_k = jnp.sqrt(round.time) * self.tsallis_scale, log_arms(num_arms)
         if not self.skipping:
             return tsallis, safe_sqrt(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
         return tsallis, safe_sqrt(state.waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
-    def observe(self, state, observation):
+    def observe(self, state: Any, observation: Observation) -> Any:
         if not self.skipping:
             return state.add_weighted(observation)
         _, waiting = state.waiting.arrive(observation)
@@ -172,10 +172,10 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
     watches_plays: ClassVar[bool] = True
     has_floor: ClassVar[bool] = True
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> SkippingState:
         return SkippingState.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: SkippingState, round: Round) -> tuple[jax.Array, Any, SkippingState]:
         num_arms, dtype = state.ftrl.loss_estimates.shape[0], float_dtype()
         log_k = log_arms(num_arms)
         # The last step of round t - 1, after its arrivals: what arrived then is not outstanding at the start of round t.
@@ -186,17 +186,17 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
         # A float is exact enough to wait with the play: rounding matters only where D_t/(D_t - D_s) is so large that λ is 0.
         return probabilities, total, SkippingState(ftrl, waiting)
 
-    def inverse_rates(self, state, round, num_arms):
+    def inverse_rates(self, state: SkippingState, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         return self._rates(round, num_arms, state.waiting.total.as_float(float_dtype()))
 
     def _rates(self, round, num_arms, total):
         entropy = safe_sqrt(total * (self.factor * self.entropy_scale**2 / log_arms(num_arms)))
         return jnp.sqrt(round.time) * self.tsallis_scale, entropy
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: SkippingState, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
-    def observe(self, state, observation):
+    def observe(self, state: SkippingState, observation: Observation) -> SkippingState:
         skipped, waiting = state.waiting.arrive(observation)
         total = waiting.total.as_float(observation.loss.dtype)
         since = total - observation.memo

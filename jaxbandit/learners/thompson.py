@@ -1,7 +1,7 @@
 """Thompson sampling: play the arm that is best in one draw from the posterior."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbandit import randomness
 from jaxbandit.arms import constant_min, one_hot, pick
-from jaxbandit.learners.base import Learner
+from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.ucb import Observed, uniform_over_smallest
 from jaxbandit.pytrees import pytree_dataclass
 
@@ -36,16 +36,16 @@ class DelayedThompson(Learner):
     Biometrika 1933.
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Observed:
         return Observed.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
         bad = state.losses + state.error
         good = state.counts.astype(bad.dtype) - bad
         odds = beta_odds(round.words, 1 + bad, 1 + jnp.maximum(good, 0))
         return uniform_over_smallest(odds), (), state
 
-    def observe(self, state, observation):
+    def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)
 
 
@@ -151,7 +151,7 @@ def cubic_rest(step: jax.Array) -> jax.Array:
     return jnp.where(abs(step) < 1 / 16, step**4 * series, direct)
 
 
-def normals(words: randomness.Words, dtype) -> tuple[jax.Array, jax.Array]:
+def normals(words: randomness.Words, dtype: Any) -> tuple[jax.Array, jax.Array]:
     """Two independent standard normal numbers (Box & Muller)."""
     radius = jnp.sqrt(-2 * jnp.log(randomness.uniform_of_bits(words.first, dtype)))
     # An angle within π/4 of 0, where short polynomials do, and then a turn by one of four right angles, from the lowest bits.

@@ -1,12 +1,12 @@
 """Tsallis-INF, which ignores delays: the learner to beat where losses are stochastic and delays harmless."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.learners.base import ImportanceWeighted, multiplier
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 from jaxbandit.pytrees import number, pytree_dataclass, static
 
@@ -43,19 +43,19 @@ class TsallisINF(ImportanceWeighted):
     def adds_at_arm(self) -> bool:
         return self.estimator == "iw"  # the other adds its baseline to every arm
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
         return FTRLState.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
         probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
         return probabilities, () if self.estimator == "iw" else _packed(self._is_common(round, probabilities)), state
 
-    def inverse_rates(self, state, round, num_arms):
+    def inverse_rates(self, state: FTRLState, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         tsallis = jnp.sqrt(round.time) * self.scale
         tsallis = tsallis if self.estimator == "iw" else tsallis / 2
         return tsallis, jnp.zeros_like(tsallis)
 
-    def baseline(self, round, probabilities):
+    def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
         if self.estimator == "iw":
             return super().baseline(round, probabilities)
         return 0.5 * self._is_common(round, probabilities).astype(probabilities.dtype)
@@ -63,10 +63,10 @@ class TsallisINF(ImportanceWeighted):
     def _is_common(self, round, probabilities):
         return probabilities >= self.threshold / round.time
 
-    def stiffness(self, state, round, probabilities):
+    def stiffness(self, state: FTRLState, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, self.inverse_rates(state, round, probabilities.shape[0])[0], 0.0)
 
-    def observe(self, state, observation):
+    def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
         if self.estimator == "iw":
             return state.add_weighted(observation)
         num_arms = state.loss_estimates.shape[0]

@@ -1,12 +1,14 @@
 """Optimism: play the arm whose mean might be the best, judged by the plays that have been observed."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min, sums
 from jaxbandit.counting import compensated_add
-from jaxbandit.learners.base import Learner, Observation
+from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import float_dtype, number, pytree_dataclass
 
 
@@ -77,15 +79,15 @@ class DelayedUCB1(Learner):
 
     alpha: ArrayLike = number(default=2.0)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Observed:
         return Observed.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
         bonus = jnp.sqrt(self.alpha * jnp.log(round.time) / state.number())
         lower = jnp.where(state.counts > 0, state.mean() - bonus, -jnp.inf)
         return uniform_over_smallest(lower), (), state
 
-    def observe(self, state, observation):
+    def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)
 
 
@@ -113,22 +115,22 @@ class KLUCB(Learner):
 
     alpha: ArrayLike = number(default=1.0)
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Observed:
         return Observed.start(num_arms, runs_shape)
 
-    def act(self, state, round):
+    def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
         level = self.alpha * jnp.log(round.time) / state.number()
         lowest = lowest_mean_logit(state.mean(), state.mean_reward(), level)
         return uniform_over_smallest(jnp.where(state.counts > 0, lowest, -jnp.inf)), (), state
 
-    def observe(self, state, observation):
+    def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)
 
 
 NEWTON_STEPS = 5  # float32 has its last digits after 4, float64 at least eleven after 5
 
 
-def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: jax.Array) -> jax.Array:
+def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: ArrayLike) -> jax.Array:
     """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` > 0.
 
     The logit keeps the digits of q next to 0 and next to 1, where float32 could not tell two values of q apart. With

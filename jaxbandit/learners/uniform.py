@@ -1,10 +1,11 @@
 """Uniform play: the yardstick that learns nothing."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.base import Learner
+from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 
@@ -20,11 +21,11 @@ class Uniform(Learner):
 
     adds_only: ClassVar[bool] = True
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.full((num_arms, *runs_shape), 1 / num_arms, float_dtype())
 
-    def act(self, state, round):
+    def act(self, state: jax.Array, round: Round) -> tuple[jax.Array, Any, jax.Array]:
         return state, (), state
 
-    def observe(self, state, observation):
+    def observe(self, state: jax.Array, observation: Observation) -> jax.Array:
         return state

@@ -89,7 +89,7 @@ class QPMD(Wrapper):
     base: Learner | Any
     capacity: int = static(low=1, fact="queue_capacity")
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> QPMDState:
         count, zero = jnp.zeros((num_arms, *runs_shape), jnp.int32), jnp.zeros(runs_shape, jnp.int32)
         base = self.inner.init(num_arms, runs_shape)
         words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
@@ -98,7 +98,7 @@ class QPMD(Wrapper):
         dialogue = Dialogue(base, memo, zero, jnp.ones(runs_shape, float_dtype()), zero, count)
         return QPMDState(dialogue, jnp.zeros((self.capacity * num_arms, *runs_shape), float_dtype()), count, zero)
 
-    def act(self, state, round):
+    def act(self, state: QPMDState, round: Round) -> tuple[jax.Array, Any, QPMDState]:
         # A named arm is a constant to differentiation, and so is all that leads to it: reverse mode never enters the loop.
         self, state = lax.stop_gradient((self, state))
         words = round.words()
@@ -143,7 +143,7 @@ class QPMD(Wrapper):
     def _row(self, count, arm, num_arms):
         return count % self.capacity * num_arms + arm
 
-    def observe(self, state, observation):
+    def observe(self, state: QPMDState, observation: Observation) -> QPMDState:
         num_arms = state.arrived.shape[0]
         arm = jnp.maximum(observation.arm, 0)
         row = self._row(pick(state.arrived, arm), arm, num_arms)
@@ -193,13 +193,13 @@ class BOLD(Wrapper):
     base: Learner | Any
     capacity: int = static(low=1, fact="copies")
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> BOLDState:
         base = self.inner.init(num_arms, runs_shape)
         copies = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.capacity, *leaf.shape)), base)
         each = (self.capacity, *runs_shape)
         return BOLDState(copies, jnp.zeros(each, jnp.int32), jnp.zeros(each, bool), *[jnp.zeros(runs_shape, jnp.int32)] * 2)
 
-    def act(self, state, round):
+    def act(self, state: BOLDState, round: Round) -> tuple[jax.Array, Any, BOLDState]:
         numbers = jnp.arange(self.capacity, dtype=jnp.float32).reshape(self.capacity, *[1] * state.needed.ndim)
         # If all wait, the last copy plays again although it waits: wrong, but finite, and `needed` tells.
         copy = constant_min(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
@@ -214,14 +214,14 @@ class BOLD(Wrapper):
         )
         return probabilities, (copy, memo), state
 
-    def played(self, state, round, arm, probability):
+    def played(self, state: BOLDState, round: Round, arm: jax.Array, probability: jax.Array) -> BOLDState:
         if type(self.inner).played is Learner.played:
             return state  # the default: spare the copying of the copy's state
         clock = _undelayed(read_row(state.clock, state.playing), round.words)
         base = self.inner.played(read_row(state.base, state.playing), clock, arm, probability)
         return BOLDState(write_own_row(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
 
-    def observe(self, state, observation):
+    def observe(self, state: BOLDState, observation: Observation) -> BOLDState:
         copy, memo = observation.memo
         origin = read_row(state.clock, copy)
         base = self.inner.observe(read_row(state.base, copy), observation._replace(origin=origin, memo=memo))

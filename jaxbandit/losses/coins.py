@@ -3,6 +3,7 @@
 from dataclasses import InitVar
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -41,10 +42,10 @@ class Bernoulli(Losses):
     def check(self) -> None:
         check_means(self)
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.means)
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return coin(self.expected(t), arm, noise)
 
 
@@ -73,7 +74,7 @@ class StochasticallyConstrained(Losses):
     def num_arms(self) -> int:
         return self.arms
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         gap = as_float(self.gap)
         growth = jnp.asarray(self.growth, gap.dtype)
         played = (jnp.asarray(t) - 1).astype(gap.dtype)
@@ -84,7 +85,7 @@ class StochasticallyConstrained(Losses):
         best = jnp.where(phase % 2 == 0, jnp.zeros_like(gap), 1 - gap)
         return best + jnp.where(jnp.arange(self.arms) == 0, jnp.zeros_like(gap), gap)
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return coin(self.expected(t), arm, noise)
 
 
@@ -121,9 +122,9 @@ class Switching(Losses):
                 "whole numbers ascending from 1"
             )
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         phase = (jnp.asarray(self.starts) <= t).sum() - 1
         return jnp.asarray(self.means)[phase]
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return coin(self.expected(t), arm, noise)

@@ -45,14 +45,14 @@ class Beta(Losses):
     def check(self) -> None:
         check_means(self)
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.means)
 
-    def second_moment(self, t):
+    def second_moment(self, t: jax.Array) -> jax.Array:
         means = self.expected(t)
         return means**2 + means * (1 - means) / (1 + jnp.asarray(self.concentration, means.dtype))
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         means = self.expected(t)
         mean = pick(means, jnp.asarray(arm))
         concentration = pick(jnp.broadcast_to(jnp.asarray(self.concentration, means.dtype), means.shape), jnp.asarray(arm))
@@ -101,19 +101,19 @@ class ClippedNormal(Losses):
     def check(self) -> None:
         check_means(self)
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         means, deviation = jnp.asarray(self.means), jnp.asarray(self.deviation)
         low, high = -means / deviation, (1 - means) / deviation
         inside = norm.cdf(high) - norm.cdf(low)
         return norm.sf(high) + means * inside - deviation * (norm.pdf(high) - norm.pdf(low))
 
-    def second_moment(self, t):
+    def second_moment(self, t: jax.Array) -> jax.Array:
         means, deviation = jnp.asarray(self.means), jnp.asarray(self.deviation)
         low, high = -means / deviation, (1 - means) / deviation
         inside = (means**2 + deviation**2) * (norm.cdf(high) - norm.cdf(low))
         return norm.sf(high) + inside + deviation * (means * norm.pdf(low) - (1 + means) * norm.pdf(high))
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         means = jnp.asarray(self.means)
         deviation = jnp.broadcast_to(jnp.asarray(self.deviation, means.dtype), means.shape)
         quantile = jax.scipy.special.ndtri(jnp.asarray(noise, means.dtype))

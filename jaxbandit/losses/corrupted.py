@@ -1,5 +1,6 @@
 """A law that an adversary meddles with."""
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
@@ -45,7 +46,7 @@ class Corrupted(Losses):
                 "(Bernoulli, Beta or ClippedNormal), so that the budget is spent exactly"
             )
 
-    def exchange(self, t):
+    def exchange(self, t: jax.Array) -> jax.Array:
         """The arm whose loss each arm receives in round t, ``[K]``."""
         means = self.base.expected(t)
         best, worst, arms = jnp.argmin(means), jnp.argmax(means), jnp.arange(self.num_arms)
@@ -56,11 +57,11 @@ class Corrupted(Losses):
         exchanged = jnp.where(arms == best, worst, jnp.where(arms == worst, best, arms))
         return jnp.where(corrupted, exchanged, arms)
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         return self.base.expected(t)[self.exchange(t)]
 
-    def second_moment(self, t):
+    def second_moment(self, t: jax.Array) -> jax.Array:
         return self.base.second_moment(t)[self.exchange(t)]
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return self.base.sample(t, self.exchange(t)[arm], noise)

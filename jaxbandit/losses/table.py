@@ -1,5 +1,6 @@
 """Losses that are known beforehand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -30,11 +31,11 @@ class Table(Losses):
     def length(self) -> int:
         return np.shape(self.losses)[0]
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.losses)[t - 1]
 
-    def second_moment(self, t):
+    def second_moment(self, t: jax.Array) -> jax.Array:
         return self.expected(t) ** 2
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return pick(self.expected(t), jnp.asarray(arm))
