@@ -199,6 +199,32 @@ def test_almost_nothing_is_probed_by_name():
     assert len(found) <= MOST_PROBES, "\n" + "\n".join(found)
 
 
+def test_public_functions_are_annotated():
+    """Every argument and what is returned, of functions and methods without an underscore in their name or their class's."""
+
+    def public(node: ast.AST) -> Iterator[tuple[ast.FunctionDef, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef) and child.name.startswith("_"):
+                continue
+            if isinstance(child, ast.FunctionDef):
+                static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in child.decorator_list)
+                yield child, isinstance(node, ast.ClassDef) and not static
+            elif isinstance(child, ast.ClassDef):
+                yield from public(child)
+
+    found, count = [], 0
+    for module, file in modules().items():
+        for function, is_method in public(tree(file)):
+            every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+            every = every[1:] if is_method else every
+            every += [one for one in (function.args.vararg, function.args.kwarg) if one is not None]
+            bare = [one.arg for one in every if one.annotation is None] + ["return"] * (function.returns is None)
+            count += 1
+            found += [f"{module}:{function.lineno} {function.name}: {', '.join(bare)}"] if bare else []
+    assert count > 500
+    told(found)
+
+
 @pytest.mark.parametrize("module", modules())
 def test_files_are_short(module):
     text = modules()[module].read_text(encoding="utf-8")

@@ -63,6 +63,10 @@ class Statement:
         """The settings of the full or of the quick run."""
         return {**self.full, **self.quick} if quick else dict(self.full)
 
+    def mark(self, quick: bool) -> str:
+        """A digest of all that the outcome of the full or of the quick run depends on."""
+        return mark(self.folder / "claim.py", self.seed, self.settings(quick))
+
 
 def find_statements(folder: Path | None = None) -> list[Statement]:
     """All statements, in the order of the paper."""
@@ -87,27 +91,41 @@ def choose(only: Sequence[str] = (), folder: Path | None = None) -> list[Stateme
 
 
 def run(out: Path, statements: Sequence[Statement], quick: bool = False) -> list[str]:
-    """Run the statements, write the pages and ``claims.json``; returns those of which a check with proved constants fails."""
-    found, start = [], time.perf_counter()
+    """Run the statements, write the pages and ``claims.json``; returns those of which a check with proved constants fails.
+
+    The index and ``claims.json`` also list the other statements that were run into ``out`` before and are not stale.
+    """
+    found, start = {}, time.perf_counter()
     for statement in statements:
-        found.append(run_statement(statement, out, quick))
-        print(f"{found[-1]['verdict']:28}{statement.title}  ({found[-1]['seconds']:.0f} s)", flush=True)
+        found[statement.name] = one = run_statement(statement, out, quick)
+        print(f"{one['verdict']:28}{statement.title}  ({one['seconds']:.0f} s)", flush=True)
     seconds = time.perf_counter() - start
-    summary = {"quick": quick, "seconds": round(seconds, 1), "statements": found}
+    there = _with_earlier(found, statements[0].folder.parent, out)
+    summary = {"quick": quick, "seconds": round(seconds, 1), "statements": there}
     write_whole(out / "claims.json", json.dumps(summary, indent=1))
-    pages.write_index(found, out)
-    refuted = [one["name"] for one in found if one["refuted"]]
+    pages.write_index(there, out)
+    refuted = [name for name, one in found.items() if one["refuted"]]
     print(f"\n{len(found)} statements in {seconds:.0f} s; the pages are in {out}, start with index.html.")
     if refuted:
         print(f"PROVED AND YET MEASURED OTHERWISE: {', '.join(refuted)}")
     return refuted
 
 
+def _with_earlier(found: dict[str, Any], folder: Path, out: Path) -> list[dict[str, Any]]:
+    """What was found now, and what earlier calls found of other statements if it is not stale, in the order of the paper."""
+    there = []
+    for statement in find_statements(folder):
+        one = found.get(statement.name) or _read(out / statement.name / "claim.json")
+        if one is not None and one.get("mark") == statement.mark(bool(one.get("quick"))):
+            there.append(one)
+    return there
+
+
 def run_statement(statement: Statement, out: Path, quick: bool = False) -> dict[str, Any]:
     """Run one statement unless it is done, write its page, and return what it found."""
     folder = out / statement.name
     file = folder / "claim.json"
-    now = mark(statement.folder / "claim.py", statement.seed, statement.settings(quick))
+    now = statement.mark(quick)
     found = _read(file)
     if found is None or found.get("mark") != now:
         found = _compute(statement, folder, quick) | {"mark": now}

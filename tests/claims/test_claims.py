@@ -154,7 +154,12 @@ def test_the_command_writes_pages_and_says_what_failed(tmp_path, capsys):
         assert "good/index" in (out / name).read_text()
     assert "A claim about \\|x\\|](good/index.md)" in (out / "index.md").read_text()
     assert "data:image/png;base64" in (out / "good" / "index.html").read_text()
-    assert claims.run(out, claims.choose(["good"], statements)) == []
+    # One statement again: the index still lists the other, until its settings change.
+    for bound, listed in ((0.5, ["bad", "good"]), (0.6, ["good"])):
+        write(statements / "bad", bound, order=1)
+        assert claims.run(out, claims.choose(["good"], statements)) == []
+        assert [one["name"] for one in json.loads((out / "claims.json").read_text())["statements"]] == listed
+        assert ("bad/index" in (out / "index.md").read_text()) == ("bad" in listed)
     with pytest.raises(ValueError, match="--only worse: no such statement; there are bad, good"):
         claims.choose(["worse"], statements)
     with pytest.raises(ValueError, match="--statements"):

@@ -12,6 +12,8 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.game import Game
+from jaxbandit.learners.wrappers import Wrapper
+from jaxbandit.pytrees import facts
 
 ROUNDS, RUNS = 10_000, 24
 MEANS = np.array([0.3, 0.5, 0.6])
@@ -23,15 +25,15 @@ LAWS = {
     "lost": D.PacketLoss(0.7, delay=2),
     "arm-dependent": D.ArmDependent([D.Fixed(1), D.UniformRandom(0, 6), D.Fixed(10)]),
 }
-TOLD = {
+# By the name of the fact (the fields say which by `told`): true or generous under every law above.
+FACTS = {
     "max_delay": 15,
     "horizon": ROUNDS,
     "total_delay": 10 * ROUNDS,
-    "delay": 10,
     "beta": 12,
     "max_missing": 16,
-    "base": jb.TsallisINF(),
-    "capacity": 192,
+    "queue_capacity": 192,
+    "copies": 192,
 }
 
 
@@ -55,8 +57,9 @@ VARIANTS = {
 def make(name, **changes):
     name, fixed = VARIANTS.get(name, (name, {}))
     cls = CLASSES[name]
-    fields = cls.__dataclass_fields__
-    return cls(**{**{field: TOLD[field] for field in fields if field in TOLD}, **fixed, **changes})
+    known = {field: FACTS[fact] for field, fact in facts(cls).items() if fact in FACTS}
+    base = {"base": jb.TsallisINF()} if issubclass(cls, Wrapper) else {}
+    return cls(**{**known, **base, **fixed, **changes})
 
 
 def simulate(learner, delays, means=MEANS, **options):
