@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "the round",
-        ("pending", "slots", "measure", "validation", "settings", "rounds", "game"),
+        ("pending", "slots", "measure", "validation", "settings", "derivatives", "rounds", "game"),
         "plays that wait, one round, the loop, rollout()",
     ),
     (

@@ -15,6 +15,7 @@ from jax import lax
 from jaxbandit import arms, randomness, slots
 from jaxbandit.counting import Count, Sum
 from jaxbandit.delays import Delays
+from jaxbandit.derivatives import warn_of_derivatives
 from jaxbandit.learners.base import Learner, Round, as_learner
 from jaxbandit.losses import Losses
 from jaxbandit.measure import Moment, check_measure
@@ -330,6 +331,8 @@ def rollout(
 ) -> Rollout:
     """Play ``rounds`` rounds as a pure function: safe under jit, vmap, jvp and grad.
 
+    A derivative holds the sampled arms, losses and delays fixed: that of the expected regret is :func:`jaxbandit.regret_gradient`.
+
     The same randomness as :func:`simulate`: run i of either meets the same words. Where ``simulate`` is the fast driver,
     this is what notebooks transform.
 
@@ -353,6 +356,7 @@ def rollout(
     (3,)
     """
     key = given_key(key, seed)
+    losses, delays = warn_of_derivatives((losses, delays))
     game = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
     if isinstance(rounds, jax.Array):
         known = is_concrete(rounds)

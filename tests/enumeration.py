@@ -17,6 +17,7 @@ from jaxbandit import randomness
 from jaxbandit.arms import pick
 from jaxbandit.game import Game
 from jaxbandit.gradients import estimators as gradients
+from jaxbandit.gradients import programs
 from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 
 # --- plain NumPy ---
@@ -202,7 +203,7 @@ class Chance:
 @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # programs that run a few times
 def _play(game, record):
     which = tuple(range(len(jax.tree.leaves(game.learner))))
-    return gradients._played(game, record)[1]["chance"][-1], gradients._forward.__wrapped__(game, record, which=which)
+    return programs.played(game, record)[1]["chance"][-1], programs.forward.__wrapped__(game, record, which=which)
 
 
 def expected_estimate(learner, values, chances, rounds, delays, estimator, monkeypatch):
@@ -210,7 +211,7 @@ def expected_estimate(learner, values, chances, rounds, delays, estimator, monke
     monkeypatch.setattr(randomness, "uniform", lambda word, grain: word)
     learner, delays = canonical(learner), canonical(delays)
     law = TwoValues(jnp.asarray(values), jnp.asarray(chances))
-    measure = (Chance(law), *([gradients.Score()] if estimator == "score" else []))
+    measure = (Chance(law), *([programs.Score()] if estimator == "score" else []))
     plain = Game.set_up(learner, law, delays, jax.random.key(0), jnp.arange(4**rounds, dtype=jnp.uint32), measure)
     feedback = gradients.FEEDBACK.get(estimator)
     game = Scripted(**{f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)} | {"feedback": feedback})

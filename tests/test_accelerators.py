@@ -13,7 +13,8 @@ import jaxbandit as jb
 from jaxbandit.blocks import advance, start
 from jaxbandit.forms import block_size
 from jaxbandit.game import Game
-from jaxbandit.gradients import estimators as gradients
+from jaxbandit.gradients import programs
+from jaxbandit.gradients.jump import JumpTangent
 from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps import batch, plan
 
@@ -53,16 +54,13 @@ def test_gradients_lower():
     """Forward mode with jump tangents, reverse mode, and paired differences."""
     parts = jb.BestOfBothWorlds(3), jb.losses.Bernoulli([0.3, 0.5]), D.Fixed(3)
     game, record = made(parts, (jb.ControlVariates(),)), jnp.array([5, 10], jnp.int32)
-    jumping, several = (
-        dataclasses.replace(game, feedback=gradients.JumpTangent()),
-        jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), game.learner),
-    )
-    programs = [
-        (functools.partial(gradients._forward, which=(0, 2)), (jumping, record)),
-        (functools.partial(gradients._backward, rounds=10, which=(0, 2)), (jumping,)),
-        (gradients._batch, (game, several, record)),
+    jumping = dataclasses.replace(game, feedback=JumpTangent())
+    calls = [
+        (functools.partial(programs.forward, which=(0, 2)), (jumping, record)),
+        (functools.partial(programs.backward, rounds=10, which=(0, 2)), (jumping,)),
+        (programs.regrets, (game, record)),
     ]
-    for call, arguments in programs:
+    for call, arguments in calls:
         program = jax.export.export(jax.jit(call), platforms=PLATFORMS)(*arguments)
         assert program.platforms == PLATFORMS
         assert "stablehlo.while" in program.mlir_module()

@@ -7,6 +7,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.game import Game
 from jaxbandit.gradients import estimators as gradients
+from jaxbandit.gradients import programs
 from jaxbandit.progress import Progress
 from jaxbandit.statistics import increments, intercept, intercepts, student_quantile
 
@@ -65,10 +66,10 @@ def test_intervals_of_the_regret_cover(size):
 def test_intervals_of_the_gradient_cover():
     ids, measure = np.arange(200 * 120, dtype=np.uint32), (jb.ControlVariates(),)
     game = Game.set_up(LEARNER, LAW, DELAYS, jax.random.key(3), ids, measure, gradients.JumpTangent())
-    which = gradients._chosen(game.learner, ["factor"])
+    which = (1,)  # factor
     record = gradients.log_spaced(ROUNDS, gradients.RECORDED).astype(np.int32)
-    work = gradients.Work(game, 256, ROUNDS, Progress(False, 0, ""))
-    out = gradients.over_blocks(gradients._forward, work, record, which=which)
+    work = programs.Work(game, 256, ROUNDS, Progress(False, 0, ""))
+    out = programs.over_blocks(programs.forward, work, record, which=which)
     values = out.gradient[0].astype(float)
     for features in (None, out.features):
         hit, _ = coverage(values, features, record, 120)

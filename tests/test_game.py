@@ -1,6 +1,7 @@
 """``rollout`` as a user would write it: jit, vmap, jvp, grad; and the same numbers as ``simulate``."""
 
 import dataclasses
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import derivatives
 
 KEY = jax.random.key(3)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])
@@ -111,3 +113,23 @@ def test_optax_updates_a_learner():
     moved = optax.apply_updates(learner, updates)  # type: ignore[arg-type]
     assert isinstance(moved, jb.BestOfBothWorlds)
     assert float(moved.factor) != 24.0
+
+
+def test_a_derivative_by_a_number_of_a_law_warns_once():
+    """It would be taken for that of the expected regret; values and plain transformations say nothing."""
+
+    def regret(gap, scale=1.0):
+        law = jb.losses.Bernoulli(jnp.stack([0.3, 0.3 + gap]))
+        return jb.rollout(jb.TsallisINF(scale=scale), law, jb.delays.Fixed(1), rounds=5, seed=0).regret[-1]
+
+    derivatives._warn.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jax.jit(regret)(0.2)
+        jax.vmap(regret)(jnp.array([0.1, 0.2]))
+        jax.grad(lambda scale: regret(0.2, scale))(1.0)
+    with pytest.warns(UserWarning, match="not that of the expected regret; jb.regret_gradient"):
+        jax.grad(jax.jit(regret))(0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jax.grad(regret)(0.2)

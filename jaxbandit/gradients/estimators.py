@@ -1,4 +1,4 @@
-"""The gradient of the **expected** regret in a learner's hyperparameters.
+"""The gradient of the **expected** regret in the numbers of a game: its learner's, its losses' and its delays'.
 
 Differentiating a rollout holds the sampled arms fixed, which is not that gradient: the arms are drawn from probabilities
 that move with the hyperparameters. ``docs/gradients.md`` derives the estimators and measures them.
@@ -8,33 +8,32 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxbandit.arms import inner, pick
-from jaxbandit.blocks import Block, compiled, join, play_blocks
 from jaxbandit.delays import Delays
 from jaxbandit.forms import block_size
-from jaxbandit.game import Feedback, Game, State, checked_game
-from jaxbandit.gradients.gradient import Gradient, named_leaves
+from jaxbandit.game import Feedback, checked_game
+from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
+from jaxbandit.gradients.numbers import Number, Part, check_wrt, chosen
+from jaxbandit.gradients.programs import PerRun, Score, Work, backward, forward, over_blocks, regrets
 from jaxbandit.learners.base import as_learner
 from jaxbandit.losses import Losses
-from jaxbandit.measure import ControlVariates, Moment
+from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress, showing
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass, show
+from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.statistics import increments, intercepts
 from jaxbandit.validation import check_outside_transformations, given_key, log_spaced
 
 Estimator = Literal["jump", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
-GROUPS = 16  # of runs in a block, in reverse mode: one gradient for each group
+LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
 FEEDBACK: dict[str, Feedback] = {"jump": JumpTangent(), "fluid": FluidLimit()}  # the other estimators use the sampled losses
 
 
@@ -47,15 +46,16 @@ def regret_gradient(
     runs: int,
     key: jax.Array | None = None,
     seed: int | None = None,
+    wrt: Part | Sequence[Part] = "learner",
     estimator: Estimator | None = None,
     first_run: int = 0,
     control_variates: bool = True,
-    step: float = 0.3,
+    step: float | None = None,
     reverse: bool | None = None,
     only: Sequence[str] | None = None,
     progress: bool | Progress = False,
 ) -> Gradient:
-    """The gradient of the expected regret after ``rounds`` rounds in the learner's hyperparameters.
+    """The gradient of the expected regret after ``rounds`` rounds in the numbers of the learner, the losses or the delays.
 
     ================ ======================================== ======================= ===================================
     estimator        bias                                     spread                  cost, in simulations
@@ -69,102 +69,104 @@ def regret_gradient(
 
     ``"jump"``, the jump tangent, needs a learner whose feedback enters through importance-weighted estimates (the FTRL
     family and exponential weights; see :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither
-    on arms nor on losses. Otherwise ``"paired"`` is used, a warning says so once, and ``note`` says why. Where a
+    on arms nor on losses. Of the losses it needs fields in which they are smooth (the means of Bernoulli, the gap of the
+    stochastically constrained adversary, …). For all other numbers, among them those of delays, ``"paired"`` is used, and
+    ``note`` says why; a warning says so once where the learner is the reason. Where a
     hyperparameter also decides something by a threshold (which plays are skipped, the 16 of reduced variance), ``"jump"``
     and ``"score"`` see what it does between two decisions, and only ``"paired"`` sees the decisions.
 
     Args:
       learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
+      wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the chance that feedback
+        comes), or several of them. What a learner is told (its ``max_delay``) stays as it is when the delays move.
       estimator: ``"jump"`` (also for None), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
-        function with a leave-one-out baseline) or ``"fluid"`` (every play brings the expected losses).
+        function with a leave-one-out baseline; of the losses only where they are 0 or 1) or ``"fluid"`` (every play brings the
+        expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
-      step: of ``"paired"``, in the logarithm of positive hyperparameters; those that are 0 move to ``step``.
+      step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a law between
+        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
         grows with √rounds, or forward mode, whose memory is flat. None: reverse from 8 numbers on. Errors are then over
         groups of runs, so give it many runs.
-      only: the hyperparameters wanted, by name; the others get 0. None: all that are not whole numbers.
-      progress: show a progress bar, or move one that is shown already. It moves once for each block of runs.
+      only: the numbers wanted, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None: all
+        but a learner's whole numbers.
+      progress: show a progress bar, or move one that is shown already.
 
     Returns:
-      A :class:`Gradient`; ``optax.apply_updates(learner, updates)`` takes what an optimiser makes of its ``gradient``.
+      A :class:`Gradient`, its ``gradient`` shaped like the learner or law, or a dict of them by the names in ``wrt``;
+      ``optax.apply_updates(learner, updates)`` takes what an optimiser makes of it.
 
     >>> import jax, jaxbandit as jb
-    >>> found = jb.regret_gradient(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                            rounds=200, runs=256, key=jax.random.key(0))
+    >>> game = jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
+    >>> found = jb.regret_gradient(*game, rounds=200, runs=256, key=jax.random.key(0))
     >>> bool(found.gradient.factor > 5 * found.error.factor > 0)  # a smaller factor is better here
+    True
+    >>> price = jb.regret_gradient(*game, rounds=200, runs=256, seed=0, wrt="delays")  # of one more round of delay
+    >>> bool(price.gradient.delay > 0)
     True
     """
     check_outside_transformations("regret_gradient", learner, losses, delays, rounds, runs, first_run, key, seed)
     key = given_key(key, seed)
     check_options(estimator, step)
-    used, note = estimator or "jump", ""
-    measure = (*([ControlVariates()] if control_variates else []), *([Score()] if used == "score" else []))
+    parts, used = check_wrt(wrt), estimator or "jump"
+    measure = (
+        *([ControlVariates()] if control_variates else []),
+        *([Score("losses" in parts)] if used == "score" else []),
+    )
     game = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
-    rounds, learner = int(rounds), canonical(learner)
-    if used in FEEDBACK:
-        note = _obstacle(learner, delays, used)
-        if note:
-            _say_once(note)
-            used = "paired"
-        game = dataclasses.replace(game, feedback=FEEDBACK.get(used))
+    rounds = int(rounds)
+    given: dict[Part, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
+    owners: dict[Part, Any] = {part: given[part] for part in parts}
+    numbers = chosen(owners, only)
+    obstacles = {number: _obstacle(number, learner, losses, delays, used) for number in numbers}
+    smooth = [number for number in numbers if not obstacles[number] and used != "paired"]
+    moved = [number for number in numbers if number not in smooth]
+    note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
+    if note and (estimator or any(obstacles[number] for number in numbers if number.part == "learner")):
+        _say_once(note)
     size = block_size(game.losses.num_arms)
-    certain = used == "fluid" and delays.shared
+    certain = used == "fluid" and delays.shared and not moved
     if certain:  # nothing is left to chance, so that one run stands for all
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
-    which = _chosen(learner, only)
     record = log_spaced(rounds, RECORDED).astype(np.int32)
-    many = sum(jax.tree.leaves(learner)[i].size for i in which) >= MANY
     text = f"gradient over {game.runs.size} runs x {rounds} rounds"
-    with showing(progress, game.runs.size * rounds, text) as bar:
-        work = Work(game, size, rounds, bar)
-        if used == "paired":
-            per_run = _paired(work, record, which, step)
-        elif used == "jump" and (many if reverse is None else reverse):
-            per_run = over_blocks(_backward, work, rounds=rounds, which=which)
-        else:
-            per_run = over_blocks(_forward, work, record, which=which)
-    return _summed_up(learner, which, per_run, certain, used, note)
+    passes = bool(smooth) + 2 * sum(number.value.size for number in moved)
+    with showing(progress, passes * game.runs.size * rounds, text) as bar:
+        work, found = Work(game, size, rounds, bar), []
+        if smooth:
+            found.append((smooth, _differentiated(work, smooth, used, record, reverse)))
+        if moved:
+            plain = dataclasses.replace(work, game=dataclasses.replace(game, measure=measure[: int(control_variates)]))
+            found.append((moved, _paired(plain, given, moved, record, step)))
+    names = " and ".join([*([used] if smooth else []), *(["paired"] if moved else [])])
+    return _summed_up(owners, found, certain, names, note)
 
 
-def check_options(estimator: Any, step: Any = 0.3) -> None:
+def check_options(estimator: Any, step: Any = None) -> None:
     """Raise ValueError, in one sentence, if there is no such estimator or step."""
     if estimator is not None and estimator not in get_args(Estimator):
         raise ValueError(f"estimator={show(estimator)}: the estimators are {', '.join(map(repr, get_args(Estimator)))}")
-    if not isinstance(step, int | float) or not 0 < step < math.inf:
+    if step is not None and (not isinstance(step, int | float) or not 0 < step < math.inf):
         raise ValueError(f"step={show(step)}: the step of paired differences is a number above 0, such as 0.3")
 
 
-def check_names(learner: Any, only: Any) -> None:
-    """Raise, in one sentence, unless ``only`` is None or some of the learner's hyperparameters."""
-    known, owner = named_leaves(learner), type(learner).__name__
-    if not known:
-        raise ValueError(f"learner={owner}(…): it has no hyperparameter to differentiate by")
-    if only is None:
-        return
-    if isinstance(only, str) or not isinstance(only, Sequence) or not only:
-        raise ValueError(f"only={show(only)}: give a list of hyperparameters; {owner} has {', '.join(known)}")
-    for name in only:
-        if name not in known:
-            raise ValueError(f"only=[{name!r}]: {owner} has the hyperparameters {', '.join(known)}")
-
-
-def _chosen(learner: Any, only: Sequence[str] | None) -> tuple[int, ...]:
-    """The places of the wanted leaves among all."""
-    names = [
-        jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in jax.tree_util.tree_flatten_with_path(learner)[0]
-    ]
-    check_names(learner, only)
-    wanted = named_leaves(learner) if only is None else only
-    return tuple(sorted(names.index(name) for name in wanted))
-
-
-def _obstacle(learner: Any, delays: Delays, estimator: str) -> str:
-    """A sentence that says why the estimator cannot be used here; empty if it can."""
-    name = type(learner).__name__
+def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, estimator: str) -> str:
+    """A sentence that says why the estimator cannot be used for a number; empty if it can."""
+    if estimator == "paired" or (estimator == "score" and number.part == "learner"):
+        return ""
+    name, so = type(learner).__name__, "'paired' is used"
+    if number.part == "delays":
+        return f"estimator={estimator!r}: the regret jumps with the numbers of delays.{type(delays).__name__}; {so}"
+    if number.part == "losses":
+        smooth = losses.chance_fields if estimator == "score" else (*losses.chance_fields, *losses.value_fields)
+        if number.field not in smooth:
+            return f"estimator={estimator!r}: losses.{type(losses).__name__} is not known to be smooth in {number.field}; {so}"
+        if estimator == "score":
+            return ""
     if not as_learner(learner).importance_weighted:
-        return f"estimator={estimator!r}: {name} uses its feedback otherwise than by importance weighting; 'paired' is used"
+        return f"estimator={estimator!r}: {name} uses its feedback otherwise than by importance weighting; {so}"
     if estimator == "jump" and not delays.oblivious:
-        return f"estimator='jump': delays.{type(delays).__name__} may depend on the arm or the loss; 'paired' is used"
+        return f"estimator='jump': delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
 
 
@@ -173,198 +175,93 @@ def _say_once(note: str) -> None:
     warnings.warn(note, stacklevel=3)
 
 
-@pytree_dataclass
-class PerRun:
-    """What an estimator brings back of each run (or group of runs), on the last axis."""
+def _summed_up(
+    owners: dict[Part, Any], found: list[tuple[list[Number], PerRun]], certain: bool, estimator: str, note: str
+) -> Gradient:
+    """Means over runs with their errors, shaped like the owners; ``certain``: all runs are the same, so the errors are 0."""
+    first = found[0][1]
+    features = None if first.features is None else increments(first.features, first.rounds)
+    value, value_error = intercepts(first.regret[None].astype(np.float64), features)
+    if certain:
+        value_error = np.zeros(1)
+    gradient: dict[Part, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
+    error: dict[Part, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
+    for numbers, per_run in found:
+        slopes, errors = _means(per_run)
+        if certain:
+            errors = np.zeros_like(slopes)
+        start = 0
+        for number in numbers:
+            size, shape, dtype = number.value.size, number.value.shape, float_dtype()
+            for out, row in ((gradient, slopes), (error, errors)):
+                out[number.part][number.place] = row[start : start + size].reshape(shape).astype(dtype)
+            start += size
+    slope, spread = (_shaped(owners, out) for out in (gradient, error))
+    return Gradient(float(value[0]), float(value_error[0]), slope, spread, estimator, note)
 
-    # Arrays of JAX inside a program, of NumPy once blocks are joined.
-    regret: Any  # [runs]
-    gradient: list[Any]  # of each leaf [..., runs]
-    features: Any  # [C, F, runs] control variates at the recorded rounds, cumulative; or None
-    rounds: Any  # [C] those rounds
-    own: list[Any] | None = None  # [C, F, runs] control variates of each number of the gradient, if it has its own
+
+def _zeros(owner: Any) -> list[Any]:
+    """The leaves of a learner or law with 0 in the place of every number."""
+    return [np.zeros(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(owner)]
 
 
-def _summed_up(learner: Any, which: tuple[int, ...], per_run: PerRun, certain: bool, estimator: str, note: str) -> Gradient:
-    """Means over runs with their errors, in the shape of the learner; ``certain``: all runs are the same, so the errors are 0."""
+def _shaped(owners: dict[Part, Any], leaves: dict[Part, list[Any]]) -> Any:
+    """Leaves in the shape of their owner, or a dict of such where there are several."""
+    trees = {part: jax.tree.unflatten(jax.tree.structure(owner), leaves[part]) for part, owner in owners.items()}
+    return trees if len(trees) > 1 else next(iter(trees.values()))
+
+
+def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each number of the gradient over runs, and its error."""
     runs = per_run.regret.shape[-1]
     rows = np.concatenate([leaf.reshape(-1, runs) for leaf in per_run.gradient]).astype(np.float64)
-    features = None if per_run.features is None else increments(per_run.features, per_run.rounds)
-    value, value_error = intercepts(per_run.regret[None].astype(np.float64), features)
     if per_run.own is None:
-        slopes, errors = intercepts(rows, features)
-    else:
-        fits = [intercepts(row[None], increments(own, per_run.rounds)) for row, own in zip(rows, per_run.own, strict=True)]
-        slopes, errors = (np.concatenate(column) for column in zip(*fits, strict=True))
-    if certain:
-        value_error, errors = np.zeros(1), np.zeros_like(slopes)
-    gradient, error = ([np.zeros(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(learner)] for _ in range(2))
-    start = 0
-    for place in which:
-        size, shape = gradient[place].size, gradient[place].shape
-        for out, numbers in ((gradient, slopes), (error, errors)):
-            out[place] = numbers[start : start + size].reshape(shape).astype(out[place].dtype)
-        start += size
-    structure = jax.tree.structure(learner)
-    return Gradient(
-        float(value[0]),
-        float(value_error[0]),
-        jax.tree.unflatten(structure, gradient),
-        jax.tree.unflatten(structure, error),
-        estimator,
-        note,
-    )
+        features = None if per_run.features is None else increments(per_run.features, per_run.rounds)
+        return intercepts(rows, features)
+    fits = [intercepts(row[None], increments(own, per_run.rounds)) for row, own in zip(rows, per_run.own, strict=True)]
+    slopes, errors = (np.concatenate(column) for column in zip(*fits, strict=True))
+    return slopes, errors
 
 
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """What an estimator plays."""
-
-    game: Game  # with the ids of all runs
-    size: int  # runs in a block
-    rounds: int
-    progress: Progress
-
-
-def over_blocks(program: Callable[..., PerRun], work: Work, *arrays: Any, **options: Any) -> PerRun:
-    """``program(game, *arrays, **options)`` for every block of runs, joined on the last axis."""
-
-    def play(block: Block) -> PerRun:
-        found = jax.tree.map(np.asarray, program(block.game, *block.put(arrays), **options))
-        block.played(work.rounds)
-        return found
-
-    blocks = play_blocks(play, work.game, size=work.size, progress=work.progress)
-    # An estimator may bring back one column for each group of runs in place of one for each run.
-    kept = math.ceil(work.game.runs.size * blocks[0].regret.shape[-1] / work.size)
-    joined = join([dataclasses.replace(one, rounds=None) for one in blocks], kept)
-    return dataclasses.replace(joined, rounds=blocks[0].rounds)
+def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, reverse: bool | None) -> PerRun:
+    """Derivatives by automatic differentiation; the estimator decides what of."""
+    game = work.game
+    before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
+    which = tuple(before[number.part] + number.place for number in numbers)
+    feedback = FEEDBACK.get(estimator)
+    if estimator == "jump" and any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers):
+        feedback = JumpTangent(chances=True)
+    work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback))
+    many = sum(number.value.size for number in numbers) >= MANY
+    if estimator == "jump" and (many if reverse is None else reverse):
+        return over_blocks(backward, work, rounds=work.rounds, which=which)
+    return over_blocks(forward, work, record, which=which)
 
 
-def _with_leaves(game: Game, which: tuple[int, ...], values: Sequence[jax.Array]) -> Game:
-    """The game with some leaves of its learner replaced."""
-    leaves, structure = jax.tree.flatten(game.learner)
-    for place, value in zip(which, values, strict=True):
-        leaves[place] = value
-    return dataclasses.replace(game, learner=jax.tree.unflatten(structure, leaves))
+def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:
+    """Central differences; run i meets the same numbers on both sides."""
+    centre = over_blocks(regrets, work, record)
+    slopes: list[Any] = []
+    own: list[Any] = []
+    for number in numbers:
+        rows = []
+        for up, down, width in number.moves(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
+            sides = [over_blocks(regrets, _moved(work, given, number, value), record) for value in (up, down)]
+            rows.append((sides[0].regret - sides[1].regret) / width)
+            if centre.features is not None:
+                own.append(np.concatenate([side.features for side in sides], 1))
+        slopes.append(np.stack(rows).reshape(*number.value.shape, -1))
+    return dataclasses.replace(centre, gradient=slopes, own=own or None)
 
 
-def _played(game: Game, record: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Final regret ``[...]`` and what was measured, by a loop whose memory is flat."""
-    state, records = game.advance(game.start(), jnp.int32(0), record, False)
-    return game.regret(state), records.measured
-
-
-@compiled
-def _forward(game: Game, record: jax.Array, *, which: tuple[int, ...]) -> PerRun:
-    """Forward mode: one derivative for each number, all carried through one loop."""
-    values = [jax.tree.leaves(game.learner)[i] for i in which]
-    sizes = [value.size for value in values]
-
-    def regret(values):
-        regret, measured = _played(_with_leaves(game, which, values), record)
-        score = measured.pop("score", None)
-        return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
-
-    def along(direction):
-        parts = jnp.split(direction, np.cumsum(sizes)[:-1])
-        tangent = [part.reshape(value.shape) for part, value in zip(parts, values, strict=True)]
-        _, slope, (regret_, features) = jax.jvp(regret, (values,), (tangent,), has_aux=True)
-        return slope, regret_, features
-
-    slopes, value, features = jax.vmap(along, out_axes=(0, None, None))(jnp.eye(sum(sizes), dtype=float_dtype()))
-    parts = jnp.split(slopes, np.cumsum(sizes)[:-1])
-    gradient = [part.reshape(*leaf.shape, -1) for part, leaf in zip(parts, values, strict=True)]
-    return PerRun(value, gradient, features, record)
-
-
-@pytree_dataclass
-class Score:
-    """A measurement that is always 0 and whose derivative is Σ_t (r_t - b_t)·d log p(arms before t), r_t = <x_t, m_t - min m_t>.
-
-    Added to the regret it changes no value and makes its derivative that of the score function, with rewards averaged over
-    the arm of the round. The baseline b_t is the mean of r_t over the other runs of the block.
-    """
-
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(runs_shape, float_dtype()), jnp.zeros(runs_shape, float_dtype())
-
-    def update(self, state: tuple[jax.Array, jax.Array], moment: Moment) -> tuple[jax.Array, jax.Array]:
-        score, chance = state  # chance: 0, with the derivative of log p(arms so far)
-        above = moment.means - moment.means.min()
-        regret = lax.stop_gradient(inner(moment.probabilities, above))
-        baseline = (regret.sum() - regret) / max(regret.size - 1, 1)
-        chosen = jnp.log(pick(moment.probabilities, moment.arm))
-        return score + (regret - baseline) * chance, chance + (chosen - lax.stop_gradient(chosen))
-
-    def read(self, state: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
-        return {"score": state[0]}
-
-
-def _paired(work: Work, record: np.ndarray, which: tuple[int, ...], step: float) -> PerRun:
-    """Central differences, all perturbed learners in one batch; run i of each meets the same numbers."""
-    leaves, structure = jax.tree.flatten(work.game.learner)
-    sizes = [leaves[i].size for i in which]
-    count = sum(sizes)
-    stacked = [np.repeat(np.asarray(leaf)[None], 2 * count + 1, 0) for leaf in leaves]  # the last is the learner itself
-    widths, row = [], 0
-    for place in which:
-        flat = stacked[place].reshape(2 * count + 1, -1)
-        for column in range(flat.shape[1]):
-            centre = float(flat[-1, column])
-            flat[row, column] = centre * math.exp(step) if centre else step
-            flat[count + row, column] = centre * math.exp(-step)
-            widths.append(2 * step * centre if centre else step)  # a central difference in the logarithm
-            row += 1
-    learners = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stacked])
-    out = over_blocks(_batch, work, learners, record)
-    slopes = (out.gradient[0][:count] - out.gradient[0][count : 2 * count]) / np.array(widths)[:, None]
-    parts = np.split(slopes, np.cumsum(sizes)[:-1])
-    gradient = [part.reshape(*leaves[i].shape, -1) for part, i in zip(parts, which, strict=True)]
-    if out.features is None:
-        return dataclasses.replace(out, gradient=gradient)
-    own = [np.concatenate([out.features[row], out.features[count + row]], 1) for row in range(count)]
-    return dataclasses.replace(out, gradient=gradient, features=out.features[-1], own=own)
-
-
-@compiled
-def _batch(game: Game, learners: Any, record: jax.Array) -> PerRun:
-    """Regrets of several learners on a leading axis, in the place of a gradient."""
-    regret, measured = jax.vmap(lambda learner: _played(dataclasses.replace(game, learner=learner), record))(learners)
-    return PerRun(regret[-1], [regret], measured.get("control_variates"), record)
-
-
-@compiled
-def _backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
-    """Reverse mode: one gradient for each group of runs.
-
-    Rounds are cut into √rounds segments; only the states between them are kept, and a segment is played once more on the way back.
-    """
-    values = [jax.tree.leaves(game.learner)[i] for i in which]
-    segment = math.isqrt(rounds)
-    groups = game.runs.reshape(min(GROUPS, game.runs.shape[0]), -1)
-
-    def mean_regret(values, ids):
-        mine = dataclasses.replace(_with_leaves(game, which, values), runs=ids)
-
-        def one_round(state: State, t):
-            return mine.step(state, t, differentiable=True)[0], None
-
-        @jax.checkpoint
-        def one_segment(state: State, first):
-            state, _ = lax.scan(one_round, state, first + jnp.arange(segment, dtype=jnp.int32))
-            return state, mine.readings(state)
-
-        in_segments = rounds // segment * segment  # the rounds of all segments but a shorter last one
-        state, read = lax.scan(one_segment, mine.start(), jnp.arange(1, in_segments + 1, segment, dtype=jnp.int32))
-        if in_segments < rounds:
-            state, _ = jax.checkpoint(lambda state: lax.scan(one_round, state, jnp.arange(in_segments + 1, rounds + 1)))(state)
-            read = jax.tree.map(lambda all, last: jnp.append(all, last[None], 0), read, mine.readings(state))
-        features = read.get("control_variates")
-        regret = mine.regret(state).mean()
-        return regret, (regret, None if features is None else features.mean(-1))
-
-    per_group = jax.vmap(jax.grad(mean_regret, has_aux=True), (None, 0), out_axes=-1)
-    gradient, (regret, features) = per_group(values, groups)
-    ends = jnp.minimum(jnp.arange(1, -(-rounds // segment) + 1) * segment, rounds)
-    return PerRun(regret, gradient, features, ends)
+def _moved(work: Work, given: dict[Part, Any], number: Number, value: np.ndarray) -> Work:
+    """The same work with another value of a number."""
+    leaves, structure = jax.tree.flatten(given[number.part])
+    leaves[number.place] = jnp.asarray(value)
+    owner = jax.tree.unflatten(structure, leaves)
+    if number.part == "delays":
+        if number.whole and value > owner.bound:  # a delay one longer may need a longer ring
+            owner = dataclasses.replace(owner, bound=int(value))
+        owner = owner.prepare()
+    owner = as_learner(owner) if number.part == "learner" else owner
+    return dataclasses.replace(work, game=dataclasses.replace(work.game, **{number.part: owner}))

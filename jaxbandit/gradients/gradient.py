@@ -16,8 +16,8 @@ class Gradient:
 
     value: float
     value_error: float
-    gradient: Any  # shaped like the learner, in its own coordinates; 0 in leaves of whole numbers
-    error: Any  # shaped like the learner
+    gradient: Any  # shaped like the learner or law, in its own coordinates, or a dict of them; 0 where it was not asked for
+    error: Any  # shaped alike
     estimator: str  # the one used
     note: str = ""  # why it is not the one asked for
 

@@ -9,7 +9,17 @@ w·(α f'(L) + (1 - α) f'(L + w)); what remains is a path derivative at states 
    d\\hat\\ell_i = \\frac{E[\\alpha_i(\\ell - B_i)]}{q_i}\\,\\rho\\, dx_i
        + 1\\{I = i\\} \\Big((1 - \\alpha_i) \\frac{\\ell - B_i}{x_i q_i} - \\frac{\\ell - B_i}{q_i^2} \\frac{dq_i}{dx_i}\\Big) dx_i
 
-The weight ρ of the play, of mean 1, makes f'(L + jump) stand for f'(L): see :func:`play_weight`. ``docs/gradients.md`` derives all.
+The weight ρ of the play, of mean 1, makes f'(L + jump) stand for f'(L): see :func:`play_weight`.
+
+Where losses are 0 or 1 and their chances m move by dm, the jump to (1 - B)/q happens more often and that to -B/q less often. The same
+quadrature gives
+
+.. math::
+   d\\hat\\ell_i = \\big(\\alpha_i(1)(1 - B_i) + \\alpha_i(0) B_i\\big) \\frac{x_i}{q_i}\\,\\rho\\, dm_i
+       + 1\\{I = i\\} \\frac{1}{q_i} \\Big(\\ell\\,(1 - \\alpha_i(1)) \\frac{1 - B_i}{m_i}
+       + (1 - \\ell)(1 - \\alpha_i(0)) \\frac{B_i}{1 - m_i}\\Big) dm_i
+
+``docs/gradients.md`` derives all.
 """
 
 from typing import Any
@@ -21,7 +31,7 @@ from jax import lax
 from jaxbandit.arms import pick, sums
 from jaxbandit.game import Game
 from jaxbandit.learners.base import Observation, Round
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.pytrees import pytree_dataclass, static
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
 
@@ -30,9 +40,11 @@ RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
 class JumpTangent:
     """Feedback whose estimates have the value of the sampled ones and the derivative above."""
 
+    chances: bool = static(default=False)  # the derivative is also in the chances of losses 0 and 1
+
     def of_play(self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array) -> "Jump":
         means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
-        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares)
+        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances)
 
 
 @pytree_dataclass
@@ -48,14 +60,15 @@ class FluidLimit:
 
 @pytree_dataclass
 class Jump:
-    """What waits with a play. ``drift`` and ``slip`` are always 0: they only carry derivatives from the play to the estimate.
+    """What waits with a play. ``drift``, ``slip`` and ``gain`` are always 0: they only carry derivatives to the estimate.
 
     JAX differentiates along with the value, so that a term whose value is 0 and whose derivative is the one wanted adds the
     derivative and leaves the value as it is.
     """
 
-    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx
+    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx, and that with dm
     slip: jax.Array  # [...] 0, with the derivative (ℓ - B)/x²·dx of the played arm
+    gain: jax.Array | None  # [...] 0, with the derivative of the played arm with dm, for q = x; None: losses are not 0 or 1
     share: jax.Array  # [...] α of the played arm
     probabilities: jax.Array | None  # [K, ...] x as a constant; None for learners without a floor
 
@@ -70,10 +83,15 @@ class Jump:
         loss: jax.Array,
         means: jax.Array,
         squares: jax.Array,
+        coins: bool,
     ) -> "Jump":
-        """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``."""
+        """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``.
+
+        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances.
+        """
         x = jnp.maximum(lax.stop_gradient(probabilities), jnp.finfo(probabilities.dtype).tiny)
         change = probabilities - lax.stop_gradient(probabilities)
+        likelier = _rows(means - lax.stop_gradient(means), arm)
         means, squares, loss = lax.stop_gradient((_rows(means, arm), _rows(squares, arm), loss))
         baseline, stiffness = lax.stop_gradient(
             (learner.baseline(round, probabilities), learner.stiffness(state, round, probabilities))
@@ -85,9 +103,16 @@ class Jump:
         above = loss - pick(baseline, arm)
         weight = play_weight(x, means - baseline, squares - 2 * baseline * means + baseline**2, arm, above)
         played = pick(x, arm)
+        drift, gain = mean / x * weight * change, None
+        if coins:
+            drift = drift + (alpha_1 * (1 - baseline) + alpha_0 * baseline) * weight * likelier
+            # A loss that came has a chance above 0, up to rounding.
+            chance = jnp.maximum(jnp.where(loss > 0, pick(means, arm), 1 - pick(means, arm)), jnp.finfo(x.dtype).eps)
+            gain = (1 - share) * jnp.where(loss > 0, above, -above) / played * (pick(likelier, arm) / chance)
         return cls(
-            mean / x * weight * change,
+            drift,
             above / played * (pick(change, arm) / played),
+            gain,
             share,
             x if learner.has_floor else None,
         )
@@ -99,14 +124,15 @@ class Jump:
         """
         arrived, num_arms = observation.arrived, self.drift.shape[0]
         drift, slip = jnp.where(arrived, self.drift, 0), jnp.where(arrived, self.slip, 0)
+        gain = jnp.zeros_like(slip) if self.gain is None else jnp.where(arrived, self.gain, 0)
         if floor is None:
-            return drift + observation.at_arm(weighted - self.share * slip, num_arms)
+            return drift + observation.at_arm(weighted - self.share * slip + gain, num_arms)
         assert self.probabilities is not None
         x = jnp.where(arrived, self.probabilities, 1)
         ratio = x / jnp.maximum(x, floor)
         own = pick(ratio, jnp.maximum(observation.arm, 0))
         slip = slip * ((1 - self.share) * own - jnp.where(own < 1, 0, 1))
-        return drift * ratio + observation.at_arm(weighted + slip, num_arms)
+        return drift * ratio + observation.at_arm(weighted + slip + gain * own, num_arms)
 
 
 @pytree_dataclass

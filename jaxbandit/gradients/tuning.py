@@ -12,8 +12,9 @@ import numpy as np
 import optax
 
 from jaxbandit.display import plus_minus, sparkline, table
-from jaxbandit.gradients.estimators import Estimator, check_names, check_options, regret_gradient
+from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
+from jaxbandit.gradients.numbers import check_names
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress
 from jaxbandit.pytrees import canonical, facts, show
@@ -219,7 +220,7 @@ def check_tune(
 def _chosen(learner: Any, only: Sequence[str] | None) -> dict[str, float]:
     """The numbers to tune, by name."""
     known = named_leaves(learner)
-    check_names(learner, only)
+    check_names(list(known), type(learner).__name__, only)
     if only is None:
         told = facts(learner)
         only = [name for name, leaf in known.items() if name not in told and leaf.ndim == 0 and float(leaf) > 0]

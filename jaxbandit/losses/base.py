@@ -21,6 +21,8 @@ class Losses:
     stationary: bool = False  # the means are the same in every round
     needs_key: bool = False  # `sample` gets a JAX key for each run in place of a uniform number
     length: int | None = None  # how many rounds there are losses for; None: any number
+    chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
+    value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)

@@ -30,6 +30,7 @@ class Bernoulli(Losses):
     means: Numbers = number(default=None, high=1.0, axes="K", instead="rewards")
     rewards: InitVar[Numbers | None] = None
     stationary: ClassVar[bool] = True
+    chance_fields: ClassVar[tuple[str, ...]] = ("means",)
 
     def __post_init__(self, rewards: Any) -> None:
         means_from_rewards(self, rewards)
@@ -69,6 +70,7 @@ class StochasticallyConstrained(Losses):
     gap: ArrayLike = number(high=1.0)
     arms: int = static(low=1)
     growth: ArrayLike = number(default=1.6, low=1.001)
+    chance_fields: ClassVar[tuple[str, ...]] = ("gap",)  # the ends of the phases jump with `growth`
 
     @property
     def num_arms(self) -> int:
@@ -104,6 +106,7 @@ class Switching(Losses):
 
     means: Numbers = number(high=1.0, axes="PK")
     starts: Numbers = whole_number(low=1, high=MOST_ROUNDS, axes="P")
+    chance_fields: ClassVar[tuple[str, ...]] = ("means",)
 
     @property
     def num_arms(self) -> int:

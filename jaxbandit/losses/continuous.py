@@ -89,6 +89,7 @@ class ClippedNormal(Losses):
     deviation: Numbers = number(default=0.1, low=1e-6, high=100.0, axes="K", or_number=True)
     rewards: InitVar[Numbers | None] = None
     stationary: ClassVar[bool] = True
+    value_fields: ClassVar[tuple[str, ...]] = ("means", "deviation")
 
     def __post_init__(self, rewards: Any) -> None:
         means_from_rewards(self, rewards)

@@ -1,5 +1,7 @@
 """Losses that are known beforehand."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +24,7 @@ class Table(Losses):
     """
 
     losses: Numbers = number(high=1.0, axes="TK")
+    value_fields: ClassVar[tuple[str, ...]] = ("losses",)
 
     @property
     def num_arms(self) -> int:

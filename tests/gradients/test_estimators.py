@@ -7,12 +7,22 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.gradients import estimators as gradients
+from jaxbandit.gradients.numbers import numbers_of
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
+from jaxbandit.pytrees import canonical
 
 KEY = jax.random.key(0)
 LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)
+
+
+def obstacle(learner, delays):
+    """Why the jump tangent cannot be used for a number of the learner."""
+    number = numbers_of("learner", canonical(jb.TsallisINF()))[0]
+    return gradients._obstacle(number, learner, LAW, delays, "jump")
+
+
 GAME = {"rounds": 60, "runs": 512, "key": KEY}
 
 
@@ -66,7 +76,7 @@ def test_any_number_of_runs_is_a_part_of_the_same_runs():
     ],
 )
 def test_where_jump_does_not_apply(learner, delays):
-    assert "'paired' is used" in gradients._obstacle(learner, delays, "jump")
+    assert "'paired' is used" in obstacle(learner, delays)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +85,7 @@ def test_where_jump_does_not_apply(learner, delays):
      jb.BankerTsallisINF(), AsymmetricBestOfBothWorlds(3, gaps=[0.0, 0.2, 0.2]), jb.Skipper(3, 100, 300)],
 )  # fmt: skip
 def test_where_jump_applies(learner):
-    assert gradients._obstacle(learner, DELAYS, "jump") == ""
+    assert obstacle(learner, DELAYS) == ""
 
 
 def test_paired_is_chosen_and_said():
@@ -156,3 +166,80 @@ def test_score_agrees_with_jump():
     jump, score = (jb.regret_gradient(learner, LAW, DELAYS, estimator=one, **options) for one in ("jump", "score"))
     error = float(np.hypot(jump.error.factor, score.error.factor))
     assert abs(jump.gradient.factor - score.gradient.factor) < 4 * error < 0.2 * jump.gradient.factor
+
+
+def differences(make, value, step, learner, **options):
+    """d regret / d value by brute force: another simulation on either side, each with runs of its own."""
+    sides = []
+    for sign, first_run in ((1, 0), (-1, 10**6)):
+        law, delays = make(value + sign * step)
+        ends = jb.simulate(learner, law, delays, record=1, first_run=first_run, **options).regret[-1].astype(float)
+        sides.append((ends.mean(), ends.std() / np.sqrt(len(ends))))
+    (up, up_error), (down, down_error) = sides
+    return (up - down) / (2 * step), np.hypot(up_error, down_error) / (2 * step)
+
+
+LAWS = {  # part, field, game at a value of the field, the value, a step for brute force
+    "gap": ("losses", "gap", lambda gap: (jb.losses.StochasticallyConstrained(gap, 3), DELAYS), 0.3, 0.06),
+    "mean delay": ("delays", "mean", lambda mean: (LAW, jb.delays.Geometric(mean, bound=63)), 4.0, 1.0),
+    "feedback that comes": ("delays", "probability", lambda p: (LAW, jb.delays.PacketLoss(p, 2)), 0.6, 0.1),
+    "one more round of delay": ("delays", "delay", lambda d: (LAW, jb.delays.Fixed(int(d))), 4, 1),
+}
+PLAYERS = {
+    "bobw": jb.BestOfBothWorlds(8, 1.0, 1.0),
+    "Tsallis-INF": jb.TsallisINF(),
+    "delayed Exp3": jb.DelayedExp3(),
+    "UCB1": jb.DelayedUCB1(),
+    "Thompson": jb.DelayedThompson(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize("case", LAWS)
+def test_numbers_of_laws_against_brute_force(case, player):
+    """Rejects the derivative of a rollout, which is 0 in the numbers of delays and has another sign in the gap."""
+    part, field, make, value, step = LAWS[case]
+    learner, options = PLAYERS[player], {"rounds": 200, "runs": 2**16, "key": KEY}
+    truth, error = differences(make, value, step, learner, **options)
+    found = jb.regret_gradient(learner, *make(value), wrt=part, only=[field], **options)
+    own = float(vars(found.error)[field])
+    assert abs(float(vars(found.gradient)[field]) - truth) < 4 * np.hypot(own, error) + 0.02 * abs(truth)
+    assert own < 2 * error  # it is no worse than brute force with as many runs
+
+
+def test_the_jump_tangent_in_chances():
+    """d/d means against the score function, which has no bias, and the right estimator is chosen for each number."""
+    game = jb.BestOfBothWorlds(1, 1.0, 1.0), jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(1)
+    options = {"rounds": 6, "runs": 2**15, "key": KEY, "wrt": "losses"}
+    jump, score = (jb.regret_gradient(*game, estimator=one, **options) for one in ("jump", "score"))
+    assert (jump.estimator, score.estimator) == ("jump", "score")
+    error = np.hypot(jump.error.means, score.error.means)
+    assert np.all(np.abs(jump.gradient.means - score.gradient.means) < 5 * error)
+    assert np.all(5 * error < 0.05 * np.abs(jump.gradient.means))  # and it would see an error of 5 %
+
+
+def test_several_parts():
+    found = jb.regret_gradient(jb.TsallisINF(), LAW, DELAYS, rounds=20, runs=256, key=KEY, wrt=["learner", "losses", "delays"])
+    assert set(found.gradient) == set(found.error) == {"learner", "losses", "delays"}
+    assert found.estimator == "jump and paired"
+    assert "the regret jumps with the numbers of delays.Fixed" in found.note
+    alone = jb.regret_gradient(jb.TsallisINF(), LAW, DELAYS, rounds=20, runs=256, key=KEY, wrt="delays")
+    assert alone.gradient.delay == found.gradient["delays"].delay
+    assert "delays.delay" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wrt": "loss"}, "wrt='loss': give one or several of 'learner', 'losses', 'delays'"),
+        ({"wrt": []}, r"wrt=\[\]: give one or several"),
+        ({"wrt": ["losses", "losses"]}, "give one or several"),
+        ({"wrt": 3}, "wrt=3: give one or several"),
+        ({"wrt": "losses", "only": ["gap"]}, r"only=\['gap'\]: Bernoulli has the hyperparameters means"),
+        ({"wrt": ["losses", "delays"], "only": ["delay"]}, "the game has the hyperparameters losses.means, delays.delay"),
+    ],
+)
+def test_wrong_parts(options, message):
+    with pytest.raises(ValueError, match=message):
+        jb.regret_gradient(jb.BestOfBothWorlds(3), LAW, DELAYS, **(GAME | options))

@@ -1,0 +1,44 @@
+"""A word for those who differentiate a rollout by a number of its losses or delays: it is not what they want."""
+
+import functools
+import warnings
+from typing import Any, TypeVar
+
+import jax
+import jax.core
+import jax.numpy as jnp
+
+T = TypeVar("T")
+
+
+def warn_of_derivatives(laws: T) -> T:
+    """``laws`` themselves; whoever differentiates by one of their numbers is warned, once.
+
+    Only numbers that are traced can be differentiated by, so that nothing is added to other calls.
+    """
+
+    def watched(leaf: Any) -> Any:
+        traced = isinstance(leaf, jax.core.Tracer) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return _watched(leaf) if traced else leaf
+
+    return jax.tree.map(watched, laws)
+
+
+@jax.custom_jvp
+def _watched(leaf: jax.Array) -> jax.Array:
+    return leaf
+
+
+@_watched.defjvp
+def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    _warn()  # JAX asks for this rule when it differentiates, also under jit
+    return primals[0], tangents[0]
+
+
+@functools.cache
+def _warn() -> None:
+    warnings.warn(
+        "rollout: its derivative in a number of losses or delays holds the sampled arms, losses and delays fixed, and is not that of "
+        "the expected regret; jb.regret_gradient(..., wrt='losses') or wrt='delays' estimates that one",
+        stacklevel=3,
+    )

@@ -1,0 +1,124 @@
+"""The numbers of a game that a derivative can be taken in: those of its learner, its losses and its delays."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+
+from jaxbandit.pytrees import Limits, limits, show
+
+Part = Literal["learner", "losses", "delays"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Number:
+    """A leaf of the learner or of a law."""
+
+    part: Part
+    name: str  # within its part, "means" or "base.means"
+    place: int  # among the leaves of its part
+    value: np.ndarray
+    limits: Limits
+    whole: bool  # it counts rounds or plays
+
+    @property
+    def field(self) -> str:
+        """The field of the learner or law that it belongs to."""
+        return self.name.partition(".")[0]
+
+    def moves(self, step: float) -> list[tuple[Any, Any, float]]:
+        """For each of its values: the whole leaf with that value moved up, moved down, and the width of the difference.
+
+        Whole numbers move by one. Numbers of a law that lie between 0 and 1 move by half of ``step``, all others by
+        ``step`` in the logarithm (from 0 they move up alone). None leaves its declared range.
+        """
+        found = []
+        for column in range(self.value.size):
+            centre = self.value.reshape(-1)[column].item()
+            if self.whole:
+                up, down = min(centre + 1, self.limits.high), max(centre - 1, self.limits.low)
+                width = up - down
+            elif self.part != "learner" and self.limits.high <= 1:
+                # The same on both sides, which leaves an error of second order, unless the range ends close by.
+                room = min(centre - self.limits.low, self.limits.high - centre)
+                half = room if step / 4 < room < step / 2 else step / 2
+                up, down = min(centre + half, self.limits.high), max(centre - half, self.limits.low)
+                width = up - down
+            else:
+                up, down = (centre * math.exp(step), centre * math.exp(-step)) if centre else (step, 0.0)
+                width = 2 * step * centre if centre else step
+                if up > self.limits.high or down < self.limits.low:
+                    up, down = min(up, self.limits.high), max(down, self.limits.low)
+                    width = up - down
+            found.append((*(self._with(column, value) for value in (up, down)), width))
+        return found
+
+    def _with(self, column: int, value: float) -> np.ndarray:
+        moved = self.value.copy()
+        moved.reshape(-1)[column] = value
+        return moved
+
+
+def numbers_of(part: Part, owner: Any) -> list[Number]:
+    """All numbers of a learner or law: its floats, and the single whole numbers of a law."""
+    found = []
+    for place, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(owner)[0]):
+        floating = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        allowed = _limits_at(owner, path)
+        if floating or (part != "learner" and np.ndim(leaf) == 0):
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            found.append(Number(part, name, place, np.asarray(leaf), allowed, not floating))
+    return found
+
+
+def _limits_at(owner: Any, path: Sequence[Any]) -> Limits:
+    """What the field at ``path`` declares; no limits where it is not a field of a dataclass."""
+    found = Limits()
+    for key in path:
+        if isinstance(key, GetAttrKey) and dataclasses.is_dataclass(owner):
+            found = next(limits(field) for field in dataclasses.fields(owner) if field.name == key.name)
+            owner = vars(owner)[key.name]
+        elif isinstance(key, SequenceKey | DictKey):
+            owner = owner[key.idx if isinstance(key, SequenceKey) else key.key]
+    return found
+
+
+def check_wrt(wrt: Any) -> tuple[Part, ...]:
+    """The parts that a derivative is asked in; raises, in one sentence, what is wrong with ``wrt``."""
+    parts = (wrt,) if isinstance(wrt, str) else wrt
+    known = isinstance(parts, Sequence) and len(parts) > 0 and all(isinstance(one, str) and one in PARTS for one in parts)
+    if not known or len(set(parts)) < len(parts):
+        raise ValueError(f"wrt={show(wrt)}: give one or several of {', '.join(map(repr, PARTS))}")
+    return tuple(parts)
+
+
+def chosen(owners: Mapping[Part, Any], only: Any) -> list[Number]:
+    """The wanted numbers, in the order of the leaves: all, or those that ``only`` names.
+
+    With several parts a number is named with its part, "losses.means".
+    """
+    found = [number for part, owner in owners.items() for number in numbers_of(part, owner)]
+    several = len(owners) > 1
+    names = [f"{number.part}.{number.name}" if several else number.name for number in found]
+    owner = "the game" if several else type(next(iter(owners.values()))).__name__
+    check_names(names, owner, only)
+    return found if only is None else [number for number, name in zip(found, names, strict=True) if name in only]
+
+
+def check_names(names: Sequence[str], owner: str, only: Any) -> None:
+    """Raise, in one sentence, unless ``only`` is None or some of the ``names``."""
+    if not names:
+        raise ValueError(f"{owner}(…): it has no hyperparameter to differentiate by")
+    if only is None:
+        return
+    if isinstance(only, str) or not isinstance(only, Sequence) or not only:
+        raise ValueError(f"only={show(only)}: give a list of hyperparameters; {owner} has {', '.join(names)}")
+    for name in only:
+        if name not in names:
+            raise ValueError(f"only=[{name!r}]: {owner} has the hyperparameters {', '.join(names)}")

@@ -1,0 +1,172 @@
+"""Programs that bring back, for each run of a game, its regret and a derivative of it."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit.arms import inner, pick
+from jaxbandit.blocks import Block, compiled, join, play_blocks
+from jaxbandit.game import Game, State
+from jaxbandit.measure import Moment
+from jaxbandit.progress import Progress
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
+
+GROUPS = 16  # of runs in a block, in reverse mode: one gradient for each group
+
+
+@pytree_dataclass
+class PerRun:
+    """What an estimator brings back of each run (or group of runs), on the last axis."""
+
+    # Arrays of JAX inside a program, of NumPy once blocks are joined.
+    regret: Any  # [runs]
+    gradient: list[Any]  # of each leaf [..., runs]
+    features: Any  # [C, F, runs] control variates at the recorded rounds, cumulative; or None
+    rounds: Any  # [C] those rounds
+    own: list[Any] | None = None  # [C, F, runs] control variates of each number of the gradient, if it has its own
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What an estimator plays."""
+
+    game: Game  # with the ids of all runs
+    size: int  # runs in a block
+    rounds: int
+    progress: Progress
+
+
+def over_blocks(program: Callable[..., PerRun], work: Work, *arrays: Any, **options: Any) -> PerRun:
+    """``program(game, *arrays, **options)`` for every block of runs, joined on the last axis."""
+
+    def play(block: Block) -> PerRun:
+        found = jax.tree.map(np.asarray, program(block.game, *block.put(arrays), **options))
+        block.played(work.rounds)
+        return found
+
+    blocks = play_blocks(play, work.game, size=work.size, progress=work.progress)
+    # An estimator may bring back one column for each group of runs in place of one for each run.
+    kept = math.ceil(work.game.runs.size * blocks[0].regret.shape[-1] / work.size)
+    joined = join([dataclasses.replace(one, rounds=None) for one in blocks], kept)
+    return dataclasses.replace(joined, rounds=blocks[0].rounds)
+
+
+def _with_leaves(game: Game, which: tuple[int, ...], values: Sequence[jax.Array]) -> Game:
+    """The game with some leaves of its learner, losses and delays replaced, counted through all three."""
+    leaves, structure = jax.tree.flatten((game.learner, game.losses, game.delays))
+    for place, value in zip(which, values, strict=True):
+        leaves[place] = value
+    learner, losses, delays = jax.tree.unflatten(structure, leaves)
+    return dataclasses.replace(game, learner=learner, losses=losses, delays=delays)
+
+
+def _values(game: Game, which: tuple[int, ...]) -> list[jax.Array]:
+    leaves = jax.tree.leaves((game.learner, game.losses, game.delays))
+    return [leaves[place] for place in which]
+
+
+def played(game: Game, record: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Final regret ``[...]`` and what was measured, by a loop whose memory is flat."""
+    state, records = game.advance(game.start(), jnp.int32(0), record, False)
+    return game.regret(state), records.measured
+
+
+@compiled
+def forward(game: Game, record: jax.Array, *, which: tuple[int, ...]) -> PerRun:
+    """Forward mode: one derivative for each number, all carried through one loop."""
+    values = _values(game, which)
+    sizes = [value.size for value in values]
+
+    def regret(values):
+        regret, measured = played(_with_leaves(game, which, values), record)
+        score = measured.pop("score", None)
+        return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
+
+    def along(direction):
+        parts = jnp.split(direction, np.cumsum(sizes)[:-1])
+        tangent = [part.reshape(value.shape) for part, value in zip(parts, values, strict=True)]
+        _, slope, (regret_, features) = jax.jvp(regret, (values,), (tangent,), has_aux=True)
+        return slope, regret_, features
+
+    slopes, value, features = jax.vmap(along, out_axes=(0, None, None))(jnp.eye(sum(sizes), dtype=float_dtype()))
+    parts = jnp.split(slopes, np.cumsum(sizes)[:-1])
+    gradient = [part.reshape(*leaf.shape, -1) for part, leaf in zip(parts, values, strict=True)]
+    return PerRun(value, gradient, features, record)
+
+
+@pytree_dataclass
+class Score:
+    """A measurement that is always 0 and whose derivative is Σ_t (r_t - b_t)·d log p(arms before t), r_t = <x_t, m_t - min m_t>.
+
+    Added to the regret it changes no value and makes its derivative that of the score function, with rewards averaged over
+    the arm of the round. The baseline b_t is the mean of r_t over the other runs of the block. ``chances``: p is the
+    probability of the arms and of their losses, 0 or 1.
+    """
+
+    chances: bool = static(default=False)
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(runs_shape, float_dtype()), jnp.zeros(runs_shape, float_dtype())
+
+    def update(self, state: tuple[jax.Array, jax.Array], moment: Moment) -> tuple[jax.Array, jax.Array]:
+        score, chance = state  # chance: 0, with the derivative of log p(arms so far)
+        above = moment.means - moment.means.min()
+        regret = lax.stop_gradient(inner(moment.probabilities, above))
+        baseline = (regret.sum() - regret) / max(regret.size - 1, 1)
+        seen = jnp.log(pick(moment.probabilities, moment.arm))
+        if self.chances:
+            mean = pick(moment.means, moment.arm)
+            seen = seen + jnp.log(jnp.where(moment.loss > 0, mean, 1 - mean))
+        return score + (regret - baseline) * chance, chance + (seen - lax.stop_gradient(seen))
+
+    def read(self, state: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
+        return {"score": state[0]}
+
+
+@compiled
+def regrets(game: Game, record: jax.Array) -> PerRun:
+    """Regrets and control variates, without a gradient."""
+    regret, measured = played(game, record)
+    return PerRun(regret, [], measured.get("control_variates"), record)
+
+
+@compiled
+def backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
+    """Reverse mode: one gradient for each group of runs.
+
+    Rounds are cut into √rounds segments; only the states between them are kept, and a segment is played once more on the way back.
+    """
+    values = _values(game, which)
+    segment = math.isqrt(rounds)
+    groups = game.runs.reshape(min(GROUPS, game.runs.shape[0]), -1)
+
+    def mean_regret(values, ids):
+        mine = dataclasses.replace(_with_leaves(game, which, values), runs=ids)
+
+        def one_round(state: State, t):
+            return mine.step(state, t, differentiable=True)[0], None
+
+        @jax.checkpoint
+        def one_segment(state: State, first):
+            state, _ = lax.scan(one_round, state, first + jnp.arange(segment, dtype=jnp.int32))
+            return state, mine.readings(state)
+
+        in_segments = rounds // segment * segment  # the rounds of all segments but a shorter last one
+        state, read = lax.scan(one_segment, mine.start(), jnp.arange(1, in_segments + 1, segment, dtype=jnp.int32))
+        if in_segments < rounds:
+            state, _ = jax.checkpoint(lambda state: lax.scan(one_round, state, jnp.arange(in_segments + 1, rounds + 1)))(state)
+            read = jax.tree.map(lambda all, last: jnp.append(all, last[None], 0), read, mine.readings(state))
+        features = read.get("control_variates")
+        regret = mine.regret(state).mean()
+        return regret, (regret, None if features is None else features.mean(-1))
+
+    per_group = jax.vmap(jax.grad(mean_regret, has_aux=True), (None, 0), out_axes=-1)
+    gradient, (regret, features) = per_group(values, groups)
+    ends = jnp.minimum(jnp.arange(1, -(-rounds // segment) + 1) * segment, rounds)
+    return PerRun(regret, gradient, features, ends)
