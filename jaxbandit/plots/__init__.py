@@ -7,11 +7,13 @@ needs the extra ``jaxbandit[plot]``.
 
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
 from jaxbandit.plots.panels import COLOURS, STYLES, draw_estimate, figure, look, place_legend, take_literally
+from jaxbandit.plots.swept import against, heatmap
 from jaxbandit.plots.waiting import delay_histogram, draw_delay_histogram, draw_outstanding, outstanding
 
 __all__ = [
     "COLOURS",
     "STYLES",
+    "against",
     "bounds",
     "delay_histogram",
     "draw_bounds",
@@ -21,6 +23,7 @@ __all__ = [
     "draw_probabilities",
     "draw_regret",
     "figure",
+    "heatmap",
     "look",
     "outstanding",
     "place_legend",

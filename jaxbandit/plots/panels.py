@@ -20,16 +20,16 @@ Log = Literal["x", "y", "both"] | bool
 Band = Literal["interval"] | tuple[float, float] | None
 
 
-def figure(columns: int = 1) -> "tuple[Figure, list[Axes]]":
-    """A figure with ``columns`` panels side by side, not tied to any window or notebook.
+def figure(columns: int = 1, rows: int = 1) -> "tuple[Figure, list[Axes]]":
+    """A figure with ``columns`` panels side by side in each of ``rows``, not tied to any window or notebook.
 
     >>> import jaxbandit as jb
     >>> made, panels = jb.plots.figure(columns=2)
     >>> len(panels)
     2
     """
-    made = need("matplotlib.figure", "plot", "a figure").Figure(figsize=(1.2 + 4.8 * columns, 4.0), layout="constrained")
-    panels = made.subplots(1, columns, squeeze=False)[0]
+    made = need("matplotlib.figure", "plot", "a figure").Figure(figsize=(1.2 + 4.8 * columns, 4.0 * rows), layout="constrained")
+    panels = made.subplots(rows, columns, squeeze=False).ravel()
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(alpha=0.25)
@@ -134,14 +134,14 @@ def place_legend(panel: "Axes") -> None:
     box = legend.get_window_extent()
     for text, before in zip(texts, parsed, strict=True):
         text.set_parse_math(before)
-    if any(_enters(panel, line, box) for line in panel.get_lines()):
+    if any(_enters(line, box) for line in panel.get_lines()):
         columns = 2 if len(legend.get_texts()) > 2 else 1
         panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize="small")
 
 
-def _enters(panel: "Axes", line: Any, box: Any) -> bool:
+def _enters(line: Any, box: Any) -> bool:
     """Whether a line goes through a box on the screen: its points, and 50 between each two of them."""
-    points = panel.transData.transform(np.column_stack(line.get_data()))
+    points = line.get_transform().transform(line.get_xydata().astype(float))
     points = points[np.all(np.isfinite(points), axis=1)]
     if len(points) < 2:
         return False

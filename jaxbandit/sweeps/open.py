@@ -1,20 +1,25 @@
 """A sweep as a labelled dataset: files are read when their values are asked for, and checked as they are read."""
 
+import itertools
 import json
 import os
 import secrets
 import shutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxbandit.extras import need
 from jaxbandit.sweeps.layout import FULL, StoreError, Unit, in_plain_words
+from jaxbandit.sweeps.reader import SIZES
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
 
 DIMENSIONS = {"learners": "learner", "losses": "losses", "delays": "delays"}
+MOST_LISTED_NUMBERS = 8  # of a list in a field that become coordinates
 MOST_LISTED_RUNS = 1 << 26  # beyond, runs have no coordinate: it would be half a gigabyte
 
 
@@ -22,9 +27,10 @@ def open_sweep(path: str | os.PathLike) -> Any:
     """A sweep's results as a lazy ``xarray.Dataset``; runs that are not computed yet are NaN.
 
     Dimensions ``learner``, ``losses``, ``delays``, ``round`` and ``run``. Variables: ``regret`` (all five), and
-    ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). Every number that differs along an axis is a
-    coordinate, named after axis and field: ``delays_delay``, ``learner_factor``. ``open_sweep(out).to_dataframe()`` is the
-    table in pandas. Needs the extra ``jaxbandit[data]``.
+    ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). What differs along an axis is a coordinate, named
+    after axis and field, as ``delays_delay``, ``learner_factor``: ``data.sel(delays_delay=10)`` chooses by it,
+    ``jb.plots.against(data, x="delay")`` draws regret against it. ``open_sweep(out).to_pandas()`` is the table in pandas.
+    While a sweep goes on to more rounds, its earlier rounds are there. Needs the extra ``jaxbandit[data]``.
 
     >>> import tempfile, jaxbandit as jb
     >>> spec = jb.Spec(rounds=40, runs=8, record=[10, 20, 40], learners=[jb.Uniform()], delays=[jb.delays.Fixed(2)],
@@ -34,13 +40,14 @@ def open_sweep(path: str | os.PathLike) -> Any:
     {'learner': 1, 'losses': 2, 'delays': 1, 'round': 3, 'run': 8}
     >>> data.regret.mean("run").isel(round=-1).values.ravel()
     array([10.,  0.])
+    >>> data.sel(losses_means_1=0.5).regret.max().item()
+    0.0
     """
-    try:
-        import xarray
-        from xarray.core import indexing
-    except ImportError as error:
-        raise ImportError("open_sweep needs xarray: pip install 'jaxbandit[data]'") from error
+    need("xarray", "data", "open_sweep")
     from xarray.backends import BackendArray
+    from xarray.core import indexing
+
+    from jaxbandit.sweeps.data import SweepData
 
     store = Store.open(path)
     files = store.files()
@@ -84,10 +91,14 @@ def open_sweep(path: str | os.PathLike) -> Any:
         lazy = indexing.LazilyIndexedArray(Lazy(name, by_round))
         data[name] = ([*places, *(["round"] if by_round else []), "run"], lazy, {"long_name": text})
     coordinates: dict[str, Any] = {DIMENSIONS[axis]: store.labels(axis) for axis in AXES}
-    coordinates |= _swept_coordinates(store) | {"round": recorded}
+    swept = _swept_coordinates(store)
+    coordinates |= swept | {"round": recorded}
     if store.runs <= MOST_LISTED_RUNS:
         coordinates["run"] = np.arange(store.runs)
-    return xarray.Dataset(data, coordinates, _attributes(store))
+    opened = SweepData(data, coordinates, _attributes(store))
+    for name in swept:
+        opened = opened.set_xindex(name)  # so that .sel(delays_delay=10) finds it
+    return opened
 
 
 def _positions(size: int, index: Any) -> np.ndarray:
@@ -96,32 +107,52 @@ def _positions(size: int, index: Any) -> np.ndarray:
 
 
 def _block(store: Store, files: dict[Unit, Path], at, block: int, name: str, by_round: bool) -> np.ndarray | None:
-    """``[C, block]`` or ``[block]``: a variable of one cell and block, None if it is not all there."""
+    """``[C, block]`` or ``[block]``: a variable of one cell and block; NaN for rounds that are not played yet, None if none is."""
     cell = store.cell_at(at)
-    units = [Unit(cell["id"], block, part.start, part.stop) for part in store.segments(cell)]
-    if not all(unit in files for unit in units):
+    parts = store.segments(cell)
+    units = [Unit(cell["id"], block, part.start, part.stop) for part in parts]
+    if not by_round:
+        return vars(store.read(units[-1], files[units[-1]]))[name] if units[-1] in files else None
+    played = list(itertools.takewhile(files.__contains__, units))
+    if not played:
         return None
-    results = [store.read(unit, files[unit]) for unit in (units if by_round else units[-1:])]
-    return np.concatenate([vars(result)[name] for result in results])
-
-
-SIZES = ("bound", "long_waits")  # they follow from other fields, unless a grid varies them
+    values = [vars(store.read(unit, files[unit]))[name] for unit in played]
+    missing = sum(len(part.record) for part in parts[len(played) :])
+    return np.concatenate([*values, np.full((missing, values[0].shape[1]), np.nan)])
 
 
 def _swept_coordinates(store: Store) -> dict[str, Any]:
-    """The numbers that differ along an axis, as coordinates: ``data.delays_delay``; NaN where a learner or law has no such field."""
+    """What differs along an axis, as coordinates: ``data.delays_delay``; NaN, or an empty text, where there is no such field."""
     found = {}
     for axis in AXES:
         settings = store.manifest["axes"][axis]
+        rows = [dict(_flat(setting["about"])) for setting in settings]
         swept = {field for setting in settings for field in setting["swept"]}
-        for field in dict.fromkeys(field for setting in settings for field in setting["about"] if field != "name"):
-            values = [setting["about"].get(field) for setting in settings]
-            numeric = all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values)
-            varies = len(set(map(str, values))) > 1 and field not in SIZES
-            if numeric and (field in swept or varies):
-                numbers = [np.nan if value is None else float(value) for value in values]
-                found[f"{DIMENSIONS[axis]}_{field}"] = (DIMENSIONS[axis], numbers)
-    return found
+        for field in dict.fromkeys(field for row in rows for field in row):
+            values = [row.get(field) for row in rows]
+            varies = len({repr(value) for value in values if value is not None}) > 1  # among those that have such a field
+            if field not in swept and (not varies or field.rpartition("_")[2] in SIZES):
+                continue
+            if all(value is None or _is_number(value) for value in values):
+                found[f"{DIMENSIONS[axis]}_{field}"] = [np.nan if value is None else float(value) for value in values]
+            elif all(value is None or isinstance(value, str | bool) for value in values):
+                found[f"{DIMENSIONS[axis]}_{field}"] = ["" if value is None else str(value) for value in values]
+    return {name: (name.partition("_")[0], values) for name, values in found.items()}
+
+
+def _flat(about: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a learner or law, those of one inside it as ``base_scale``, numbers in a short list as ``means_2``."""
+    for name, value in about.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{path}{name}_")
+        elif isinstance(value, list) and len(value) <= MOST_LISTED_NUMBERS and all(map(_is_number, value)):
+            yield from ((f"{path}{name}_{place}", number) for place, number in enumerate(value, 1))
+        else:
+            yield f"{path}{name}", value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _attributes(store: Store) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from jaxbandit.pytrees import is_numeric, show
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find, suggest
 
+SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
 MOST_POINTS = 10_000  # on one axis
 MOST_NESTED = 16  # learners or laws inside one another
 _WRONG: Any = object()  # stands for an entry or a value whose problem has been told
@@ -314,18 +315,20 @@ class SpecReader:
         return _WRONG
 
     def _labelled(self, points: Sequence[tuple[AxisPoint, Mapping[str, Any]]]) -> list[AxisPoint]:
-        """Points with labels that differ: where two would be the same, the fields are added."""
-        counts = collections.Counter(point.label for point, _ in points)
+        """Points with labels that differ: where some would be the same, the fields that tell them apart are added."""
+        alike: dict[str, list[int]] = {}
+        for number, (point, _) in enumerate(points):
+            alike.setdefault(point.label, []).append(number)
+        labels = [point.label for point, _ in points]
+        for numbers in alike.values():
+            told = [{**points[number][0].about, **points[number][1]} for number in numbers] if len(numbers) > 1 else []
+            for number, words in zip(numbers, _told_apart_by_fields(told), strict=False):
+                labels[number] += words
         labelled: dict[str, AxisPoint] = {}
-        for point, fields in points:
-            if counts[point.label] > 1:
-                told = {key: value for key, value in fields.items() if key not in ("name", *point.swept)}
-                extra = ", ".join(f"{key}={_short(value)}" for key, value in told.items())
-                point = dataclasses.replace(point, label=f"{point.label} ({extra})" if extra else point.label)
-            if point.label in labelled:
-                other = labelled[point.label].path
-                self.problem(point.path, f"{point.label!r} is in the spec twice ({other}); give one of them a label")
-            labelled[point.label] = point
+        for label, (point, _) in zip(labels, points, strict=True):
+            if label in labelled:
+                self.problem(point.path, f"{label!r} is in the spec twice ({labelled[label].path}); give one of them a label")
+            labelled[label] = dataclasses.replace(point, label=label)
         return list(labelled.values())
 
 
@@ -360,6 +363,10 @@ def _is_number(value: Any) -> bool:
 def _short(value: Any) -> str:
     if isinstance(value, Mapping):
         return str(value.get("name", value.get("file", "…")))
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple | np.ndarray) and len(value) > 6:
+        return f"[{', '.join(map(_short, value[:3]))}, … {len(value)}]"
     return f"{value:g}" if _is_number(value) else show(value).strip("'")
 
 
@@ -370,3 +377,17 @@ def _told_apart(values: Sequence[Any]) -> list[str]:
         texts = [repr(value) if _is_number(value) else text for value, text in zip(values, texts, strict=True)]
     counts = collections.Counter(texts)
     return [f"{text} [{index}]" if counts[text] > 1 else text for index, text in enumerate(texts)]
+
+
+def _told_apart_by_fields(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`` delay=10``, `` delay=20``: the fields in which points differ; sizes that follow from others only if nothing else does."""
+    fields = dict.fromkeys(field for point in points for field in point if field != "name")
+    differ = [field for field in fields if len({repr(point.get(field)) for point in points}) > 1]
+    differ = [field for field in differ if field not in SIZES] or differ
+    words = ["".join(f" {field}={_short(point.get(field))}" for field in differ) for point in points]
+    values = [repr([point.get(field) for field in differ]) for point in points]
+    told, same = collections.Counter(words), collections.Counter(values)
+    return [
+        word if told[word] == same[value] else f"{word} [{number}]"  # values too long to be told in full
+        for number, (word, value) in enumerate(zip(words, values, strict=True))
+    ]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
 
@@ -24,7 +25,12 @@ def test_numbers_that_vary_are_coordinates(tmp_path):
     by_delay = data.swap_dims(delays="delays_delay").regret.sel(learner="paper", losses="hard", delays_delay=9, round=30)
     direct = jb.simulate(jb.BestOfBothWorlds(9), jb.losses.Bernoulli([0.4, 0.5]), jb.delays.Fixed(9), rounds=30, runs=4, seed=0)
     np.testing.assert_array_equal(by_delay, direct.regret[-1])
-    table = data.to_dataframe().reset_index()
+    np.testing.assert_array_equal(
+        data.regret.sel(learner_factor=24.0, losses="hard", delays_delay=9, round=30).squeeze(), by_delay
+    )
+    assert list(data.delays.values) == ["fixed delay=2", "fixed delay=9", "fixed delay=5"]
+    assert list(data.learner_name.values) == ["bobw", "bobw", "uniform"]
+    table = data.to_pandas()
     assert len(table) == 3 * 2 * 3 * 1 * 4
     chosen = table[(table.learner == "paper") & (table.losses == "hard") & (table.delays_delay == 9)]
     np.testing.assert_array_equal(chosen.regret, direct.regret[-1])
@@ -40,3 +46,36 @@ def test_entries_by_name_and_wrong_names(tmp_path):
         jb.sweep(jb.Spec(rounds=9, runs=1, learners={3: jb.Uniform()}, **axes), tmp_path / "b")
     with pytest.raises(SpecError, match=r"learners: a sweep needs at least one"):
         jb.sweep(jb.Spec(rounds=9, runs=1, learners={}, **axes), tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("axis", "points", "labels"),
+    [
+        ("delays", [jb.delays.Fixed(1), jb.delays.Fixed(10), jb.delays.Geometric(5.0)], ["fixed delay=1", "fixed delay=10", "geometric"]),
+        ("delays", [jb.delays.Geometric(5.0, bound=9), jb.delays.Geometric(5.0, bound=90)], ["geometric bound=9", "geometric bound=90"]),
+        (
+            "learners",
+            [jb.Entry("bobw", {"max_delay": "oracle"}), jb.Entry("bobw", {"max_delay": "oracle", "factor": 1.0})],
+            ["bobw factor=24", "bobw factor=1"],
+        ),
+        (
+            "losses",
+            [jb.losses.Bernoulli([0.2] * 9 + [end]) for end in (0.3, 0.4)],
+            [f"bernoulli means=[0.2, 0.2, 0.2, … 10] [{number}]" for number in (0, 1)],
+        ),
+    ],
+)  # fmt: skip
+def test_labels_name_only_what_differs(axis, points, labels):
+    axes = {"learners": [jb.Uniform()], "losses": [jb.losses.Bernoulli([0.1, 0.9])], "delays": [jb.delays.Fixed(1)]}
+    assert [point.label for point in Plan.make(jb.Spec(9, 1, **{**axes, axis: points})).axes[axis]] == labels
+
+
+def test_while_a_sweep_goes_on_its_earlier_rounds_are_there(tmp_path):
+    """A block whose later rounds are missing shows the earlier ones; one that shows nothing, or zeros, fails."""
+    spec = jb.Spec(20, 4, [jb.Uniform()], [jb.losses.Bernoulli([0.25, 0.75])], [jb.delays.Fixed(1)], record=[10, 20])
+    jb.sweep(spec, tmp_path)
+    jb.sweep(spec, tmp_path, rounds=40)
+    next(tmp_path.glob("units/*/*_20-40_*.npz")).unlink()
+    data = jb.open_sweep(tmp_path)
+    np.testing.assert_array_equal(data.regret.isel(run=0).squeeze().values, [2.5, 5.0, np.nan, np.nan][: data.sizes["round"]])
+    assert np.isnan(data.total_delay.values).all()

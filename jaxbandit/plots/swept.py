@@ -1,0 +1,284 @@
+"""What a sweep says about its numbers: regret against one of them, a map over two."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jaxbandit.display import number
+from jaxbandit.plots.panels import (
+    Band,
+    Log,
+    check_band,
+    check_log,
+    figure,
+    line_options,
+    look,
+    panel_of,
+    place_legend,
+    set_y_axis,
+)
+from jaxbandit.plots.table import Group, Table, words
+from jaxbandit.pytrees import show as shown
+from jaxbandit.statistics import intercept, paired_test, student_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_PANELS = 12
+MOST_CELLS = 60  # along one side of a map
+HATCHES = ("", "//", "..", "\\\\", "xx", "++", "oo")
+
+
+def against(
+    sweep: Any,
+    x: str,
+    *,
+    round: int | None = None,
+    ax: "Axes | None" = None,
+    log: Log = False,
+    title: str = "",
+    band: Band = "interval",
+    **line: Any,
+) -> "Figure":
+    """Regret against a number that a sweep varies, with a line for each learner.
+
+    What else varies among losses and delays gets a panel of its own; choose with ``sweep.sel(losses=…)`` before. Where ``x`` is
+    a number of the learners, those without it are drawn as level lines.
+
+    Args:
+      sweep: what :func:`jaxbandit.open_sweep` returned, whole or a part of it.
+      x: the number, by the name of its coordinate, ``"delays_delay"``, or only of its field, ``"delay"``.
+      round: a recorded round; the last one unless given.
+      ax: a panel of yours to draw into; its figure is returned.
+      log: ``"x"``, ``"y"`` or ``"both"`` for logarithmic axes (True is ``"x"``).
+      title: of the figure.
+      band: the bars: ``"interval"``, the 95 % interval of the mean; two quantiles of the runs, as ``(0.05, 0.95)``; or None.
+      line: options of the matplotlib lines, such as ``linewidth=3``.
+
+    >>> import tempfile, jaxbandit as jb
+    >>> spec = jb.Spec(rounds=40, runs=8, learners=[jb.Uniform()], losses=[jb.losses.Bernoulli([0.25, 0.75])],
+    ...                delays=[jb.delays.Fixed(wait) for wait in (1, 4, 16)])
+    >>> data = jb.open_sweep(jb.sweep(spec, tempfile.mkdtemp()).out)
+    >>> made = jb.plots.against(data, x="delay", log="x")
+    >>> made.axes[0].get_lines()[0].get_xdata()
+    array([ 1.,  4., 16.])
+    """
+    table = Table.of("against", sweep, round)
+    name = table.find("x", x)
+    log_x, log_y = check_log("against", log)
+    check_band("against", band)
+    dimension = table.dimension(name)
+    groups = {axis: table.groups(axis, [name]) for axis in table.labels}
+    level = [Group(table.labels["learner"][place], [place]) for place in table.without(name)] if dimension == "learner" else []
+    combinations = [(one, two) for one in groups["losses"] for two in groups["delays"]]
+    made, panels = _panels("against", table, len(combinations), ax, title)
+    values = np.asarray(table.values_of[name])
+    for panel, (losses, delays) in zip(panels, combinations, strict=True):
+        lowest = [np.zeros(0)]
+        for index, learner in enumerate([*groups["learner"], *level]):
+            places = [(i, j, k) for i in learner.places for j in losses.places for k in delays.places]
+            at = values[[place[list(table.labels).index(dimension)] for place in places]]
+            points = sorted((value, *_edges(table.runs(place), band)) for value, place in zip(at, places, strict=True))
+            across, mean, low, high = np.array([point for point in points if not math.isnan(point[1])]).reshape(-1, 4).T
+            colour, style = look(index)
+            options = {"color": colour, "linestyle": style, "linewidth": 1.8, "label": learner.label, **line}
+            with line_options("against"):
+                if learner in level:
+                    panel.axhline(mean[0], **{**options, "linewidth": 1.1, **line}) if len(mean) else None
+                else:
+                    marks = {"marker": "o", "markersize": 4, "capsize": 2.5, "elinewidth": 1.2, **options}
+                    panel.errorbar(across, mean, None if band is None else (mean - low, high - mean), **marks)
+            lowest += [mean, low[np.isfinite(low)]]
+        panel.set(xlabel=words(name), ylabel=f"mean pseudo-regret at round {table.round:,}")
+        panel.set_title(table.title(losses, delays) if len(combinations) > 1 else title if ax is not None else "", wrap=True)
+        panel.set_xscale("log" if log_x else "linear")
+        set_y_axis(panel, np.concatenate(lowest), log_y)
+        if len(groups["learner"]) + len(level) > 1:
+            place_legend(panel)
+    return made
+
+
+def _edges(runs: np.ndarray, band: Any) -> tuple[float, float, float]:
+    """The mean of some runs, and where its bar begins and ends."""
+    if not len(runs):
+        return np.nan, np.nan, np.nan
+    mean, error, freedom = intercept(runs, None)
+    if band == "interval":
+        half = student_quantile(freedom) * error if freedom else 0.0
+        return mean, mean - half, mean + half
+    low, high = np.quantile(runs, band) if band else (mean, mean)
+    return mean, float(low), float(high)
+
+
+def heatmap(
+    sweep: Any,
+    x: str,
+    y: str,
+    *,
+    show: Literal["winner", "regret"] = "winner",
+    round: int | None = None,
+    ax: "Axes | None" = None,
+    title: str = "",
+) -> "Figure":
+    """A map over two numbers that a sweep varies: who wins where, or each learner's regret.
+
+    What else varies gets a panel of its own; choose with ``sweep.sel(losses=…)`` before.
+
+    Args:
+      sweep: what :func:`jaxbandit.open_sweep` returned, whole or a part of it.
+      x, y: the two numbers, by the name of their coordinate, ``"delays_delay"``, or only of their field, ``"delay"``.
+      show: ``"winner"``: the learner with the least mean regret, and how many times as large the second one's is; pale where the
+        95 % interval of the paired difference between the two holds 0. ``"regret"``: mean regret, a panel for each learner.
+      round: a recorded round; the last one unless given.
+      ax: a panel of yours to draw into; its figure is returned.
+      title: of the figure.
+
+    >>> import tempfile, jaxbandit as jb
+    >>> spec = jb.Spec(rounds=40, runs=8, learners=[jb.Uniform(), jb.TsallisINF()],
+    ...                losses=[jb.losses.Bernoulli([0.5 - gap, 0.5]) for gap in (0.1, 0.3)],
+    ...                delays=[jb.delays.Fixed(wait) for wait in (1, 4, 16)])
+    >>> data = jb.open_sweep(jb.sweep(spec, tempfile.mkdtemp()).out)
+    >>> made = jb.plots.heatmap(data, x="delay", y="means_1")
+    >>> len(made.axes[0].patches)
+    6
+    """
+    table = Table.of("heatmap", sweep, round)
+    names = table.find("x", x), table.find("y", y)
+    if names[0] == names[1]:
+        raise ValueError(f"plots.heatmap(x={shown(x)}, y={shown(y)}): give two different numbers; there are {table.known()}")
+    if show not in ("winner", "regret"):
+        raise ValueError(f"plots.heatmap(show={shown(show)}): a map shows the 'winner' or the 'regret'")
+    groups = {axis: table.groups(axis, names) for axis in table.labels}
+    if show == "winner" and len(groups["learner"]) < 2:
+        raise ValueError(
+            "plots.heatmap(show='winner'): there is one learner, which wins everywhere; show='regret' draws its regret"
+        )
+    sets = [groups["learner"]] if show == "winner" else [[learner] for learner in groups["learner"]]
+    combinations = [(who, one, two) for one in groups["losses"] for two in groups["delays"] for who in sets]
+    maps = [_Map.of(table, names, *combination) for combination in combinations]
+    made, panels = _panels("heatmap", table, len(combinations), ax, title)
+    means = np.concatenate([[0.0], *(list(one.means().values()) for one in maps)])
+    for panel, one, (who, losses, delays) in zip(panels, maps, combinations, strict=True):
+        if show == "winner":
+            _draw_winners(panel, one, [learner.label for learner in groups["learner"]])
+        else:
+            _draw_means(panel, one, float(np.nanmax(means)))
+        _label_sides(panel, one, names)
+        several = len(combinations) > 1
+        whose = who[0].label if show == "regret" and len(sets) > 1 else ""
+        told = [whose, table.title(losses, delays)] if several else [title if ax is not None else ""]
+        panel.set_title("; ".join(filter(None, told)), wrap=True)
+    return made
+
+
+class _Map:
+    """The runs of the learners at each pair of two numbers."""
+
+    def __init__(self, sides: tuple[list[float], list[float]], runs: Mapping[tuple[int, int], dict[str, np.ndarray]]):
+        self.sides, self.runs = sides, runs
+
+    @classmethod
+    def of(cls, table: Table, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group) -> "_Map":
+        axes = list(table.labels)
+        found: dict[tuple[float, float], dict[str, np.ndarray]] = {}
+        for learner in learners:
+            for place in ((i, j, k) for i in learner.places for j in losses.places for k in delays.places):
+                at = [float(table.values_of[name][place[axes.index(table.dimension(name))]]) for name in names]
+                here = found.setdefault((at[0], at[1]), {})
+                if learner.label in here:
+                    words = ", ".join(f"{name}={value:g}" for name, value in zip(names, at, strict=True))
+                    raise ValueError(f"plots.heatmap: more than one cell has {words}; choose one with .sel(...) before")
+                here[learner.label] = table.runs(place)
+        sides = tuple(sorted({point[side] for point in found}) for side in (0, 1))
+        if max(map(len, sides)) > MOST_CELLS:
+            raise ValueError(
+                f"plots.heatmap: {len(sides[0])} x {len(sides[1])} cells are too many to be seen; at most {MOST_CELLS} a side"
+            )
+        placed = {(sides[0].index(one), sides[1].index(two)): runs for (one, two), runs in found.items()}
+        return cls((sides[0], sides[1]), placed)
+
+    def means(self) -> dict[tuple[int, int], float]:
+        """Place -> mean regret of the first learner there."""
+        first = {place: next(iter(runs.values())) for place, runs in self.runs.items()}
+        return {place: float(runs.mean()) for place, runs in first.items() if len(runs)}
+
+    def winners(self) -> dict[tuple[int, int], tuple[str, float, bool]]:
+        """Place -> who has the least mean, how many times as large the second is, and whether the difference is clear."""
+        found = {}
+        for place, runs in self.runs.items():
+            count = min(map(len, runs.values()))
+            if count == 0:
+                continue
+            ranked = sorted(runs, key=lambda label, runs=runs: runs[label].mean())
+            best, second = (runs[label] for label in ranked[:2])
+            mean, half, _ = paired_test(second[:count] - best[:count])
+            ratio = second.mean() / best.mean() if best.mean() > 0 else np.nan
+            found[place] = ranked[0], float(ratio), bool(mean > half)
+        return found
+
+
+def _draw_winners(panel: "Axes", one: _Map, labels: Sequence[str]) -> None:
+    from matplotlib.patches import Rectangle
+
+    winners = one.winners()
+    for (i, j), (label, ratio, clear) in winners.items():
+        index = labels.index(label)
+        colour, hatch = look(index)[0], HATCHES[index % len(HATCHES)]
+        panel.add_patch(
+            Rectangle(
+                (i - 0.5, j - 0.5), 1, 1, facecolor=colour, alpha=0.9 if clear else 0.35, hatch=hatch, edgecolor="white", lw=0.6
+            )
+        )
+        if max(map(len, one.sides)) <= 12 and np.isfinite(ratio):
+            box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "boxstyle": "round,pad=0.15"}
+            panel.text(i, j, f"{ratio:.3g}×" if ratio < 100 else "> 99×", ha="center", va="center", fontsize="small", bbox=box)
+    present = {label for label, _, _ in winners.values()}
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=look(index)[0], hatch=HATCHES[index % len(HATCHES)], edgecolor="white", label=label)
+        for index, label in enumerate(labels)
+        if label in present
+    ]
+    columns = 2 if len(handles) > 2 else max(len(handles), 1)
+    note = "least regret (and the second's in multiples of it; pale: not clear)"
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": columns}
+    panel.legend(handles=handles, frameon=False, title=note, fontsize="small", title_fontsize="small", **below)
+
+
+def _draw_means(panel: "Axes", one: _Map, most: float) -> None:
+    grid = np.full([len(side) for side in reversed(one.sides)], np.nan)
+    for (i, j), mean in one.means().items():
+        grid[j, i] = mean
+    panel.imshow(grid, origin="lower", aspect="auto", cmap="cividis_r", vmin=0.0, vmax=most)
+    if max(map(len, one.sides)) <= 12:
+        for (i, j), mean in one.means().items():
+            panel.text(
+                i, j, number(mean), ha="center", va="center", fontsize="small", color="white" if mean > 0.55 * most else "black"
+            )
+
+
+def _label_sides(panel: "Axes", one: _Map, names: tuple[str, str]) -> None:
+    for side, values, axis in zip("xy", one.sides, (panel.xaxis, panel.yaxis), strict=True):
+        shown_at = list(range(0, len(values), max(1, len(values) // 12)))
+        axis.set_ticks(shown_at, [f"{values[at]:g}" for at in shown_at])
+        panel.set(**{f"{side}lim": (-0.5, len(values) - 0.5), f"{side}label": words(names["xy".index(side)])})
+    panel.grid(visible=False)
+
+
+def _panels(caller: str, table: Table, count: int, ax: Any, title: str) -> "tuple[Figure, list[Axes]]":
+    """A panel of the user's, or a new figure with so many."""
+    if ax is not None and count > 1:
+        raise ValueError(f"plots.{caller}(ax=…): this would be {count} panels, for {table.sizes()}; choose with .sel(...) before")
+    if count > MOST_PANELS:
+        raise ValueError(f"plots.{caller}: this would be {count} panels, for {table.sizes()}; choose some with .sel(...) before")
+    if ax is not None:
+        made, panel = panel_of(caller, ax)
+        return made, [panel]
+    columns = min(count, 3)
+    made, panels = figure(columns, -(-count // columns))
+    for panel in panels[count:]:
+        panel.remove()
+    made.suptitle(title) if title else None
+    return made, panels[:count]
