@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from jaxbandit.forms import Form, block_size, choose_form, with_runs
+from jaxbandit.forms import Form, block_size, check_memory, choose_form, with_runs
 from jaxbandit.game import Game, Records, State
 from jaxbandit.progress import Progress
 from jaxbandit.pytrees import float_dtype
@@ -69,8 +69,17 @@ def form_for(game: Game) -> Form:
     """How the runs of the game are played here."""
     if platform() == "cpu":
         return choose_form(game, "cpu")
-    memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-    return choose_form(game, platform(), memory)
+    return choose_form(game, platform(), memory())
+
+
+def memory() -> int | None:
+    """Bytes that a device may use, None if it does not say: on a CPU those of the machine."""
+    if platform() != "cpu":
+        return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # systems other than Linux and macOS
+        return None
 
 
 def leaves_with_runs(game: Game) -> list[bool]:
@@ -116,6 +125,8 @@ def play_blocks(play: Callable[[Block], T], game: Game, *, size: int | None = No
     """
     _warn_about_idle_cores()
     size = size or block_size(game.losses.num_arms)
+    block = with_runs(game, size)
+    check_memory(block, start.eval_shape(block), memory())
     wanted, progress, stopped = game.runs.size, progress or Progress(False, 0, ""), threading.Event()
     ids = np.asarray(game.runs)
     ids = np.append(ids, (int(ids[-1]) + 1 + np.arange(-wanted % size)).astype(np.uint32))

@@ -117,6 +117,24 @@ def _bytes_per_run(state: State, runs: int) -> float:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)) / runs
 
 
+def check_memory(game: Game, state: State, available: int | None) -> None:
+    """Raise, in one sentence, if a block in this ``state`` (its shapes) cannot fit into ``available`` bytes, None if nobody knows.
+
+    A block needs its state twice, before and after the rounds that are played in one call.
+    """
+    need = 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    if available is None or need <= available:
+        return
+    arms, bound = game.losses.num_arms, game.delays.bound
+    told = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
+    if arms > bound:
+        raise ValueError(f"losses={type(game.losses).__name__}(…): with {arms} arms {told}; take fewer arms")
+    raise ValueError(
+        f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {told}; take shorter delays, "
+        "or give bound= where longer ones may be lost"
+    )
+
+
 def _why_not_flat(game: Game, state: State) -> str:
     """A sentence if the game cannot be evaluated flat, or is not worth it; empty if it can."""
     num_arms = game.losses.num_arms

@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit.arms import one_hot, sums
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit.pytrees import is_concrete, is_numeric, pytree_dataclass, show
 
 COLD_STEPS = 16
 ROOT_HALF = np.int32(0x3F3504F3)  # the bits of √½ in float32
@@ -43,9 +43,8 @@ class Warm:
         return Warm(self.y, self.typical, self.level - shift, self.residual)
 
 
-@jax.custom_jvp
 def hybrid_argmin(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> jax.Array:
-    """The hybrid-regularised leader, from a cold start: safeguarded, for any input.
+    """The hybrid-regularised leader, from a cold start: safeguarded, for any finite input.
 
     .. math:: \\arg\\min_{x \\in \\Delta} \\langle L, x\\rangle - 2a \\sum_i \\sqrt{x_i} + \\sum_i b_i x_i (\\log x_i - 1)
 
@@ -64,6 +63,39 @@ def hybrid_argmin(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> 
 
     Reference: Masoudian, Zimmert & Seldin (2022), equations (1) and (2).
     """
+    check_regularised(losses, tsallis, entropy)
+    return _cold(losses, tsallis, entropy)
+
+
+def check_regularised(losses: Any, tsallis: Any, entropy: Any) -> None:
+    """Raise, in one sentence, unless there is such a leader; of what is traced only the shape is known."""
+    for name, value in (("losses", losses), ("tsallis", tsallis), ("entropy", entropy)):
+        if not is_concrete(value):
+            continue
+        if not is_numeric(value) or np.asarray(value).dtype.kind == "b":
+            raise TypeError(f"{name}={show(value)}: give numbers")
+        array = np.asarray(value)
+        if name == "losses":
+            good, wanted = np.isfinite(array).all(), "the losses are finite numbers"
+        elif name == "tsallis":
+            good, wanted = (
+                np.all(np.isfinite(array) & (array > 0)),
+                "the weight of the Tsallis entropy is a finite number above 0",
+            )
+        else:
+            good, wanted = (
+                np.all(np.isfinite(array) & (array >= 0)),
+                "the weight of the negative entropy is a finite number, 0 or more",
+            )
+        if not good:
+            raise ValueError(f"{name}={show(value)}: {wanted}")
+    shape = losses.shape if isinstance(losses, jax.Array) else np.shape(losses) if is_concrete(losses) else (1,)
+    if not shape or not shape[0]:
+        raise ValueError(f"losses={show(losses)}: give a list of K numbers, one for each arm, as the first axis")
+
+
+@jax.custom_jvp
+def _cold(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> jax.Array:
     losses, tsallis, twice = _prepare(losses, tsallis, entropy)
     num_arms = losses.shape[0]
     lowest = -tsallis * num_arms**0.5 - jnp.broadcast_to(twice, losses.shape).max(0) * (0.5 * jnp.log(num_arms))
@@ -99,9 +131,9 @@ def _prepare(losses, tsallis, entropy):
     return losses - losses.min(0), tsallis.astype(dtype), 2 * entropy.astype(dtype)
 
 
-@hybrid_argmin.defjvp
-def _hybrid_argmin_jvp(primals, tangents):
-    x = hybrid_argmin(*primals)
+@_cold.defjvp
+def _cold_jvp(primals, tangents):
+    x = _cold(*primals)
     return x, implicit_tangent(x, primals, tangents)
 
 

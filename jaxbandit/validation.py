@@ -157,7 +157,7 @@ def check_learner(learner: Any, num_arms: int | None = None) -> None:
     if full is learner:
         _check_names(learner, Learner)
     if len(leaves := jax.tree.leaves(learner)) == 1 and leaves[0] is learner:
-        raise TypeError(f"learner={show(learner)}: make its class a pytree, with @jb.learners.pytree_dataclass")
+        raise TypeError(f"learner={show(learner)}: make its class a pytree, with @jb.extend.pytree_dataclass")
     check_fields(learner, {} if num_arms is None else {"K": num_arms})
     full.check()
     for inner in [learner.base] if isinstance(learner, Wrapper) else _nested(learner, Learner):

@@ -1,5 +1,7 @@
 """Wrong calls: one clear sentence that names the argument, the value and the remedy, before anything is compiled."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,6 +173,46 @@ def test_a_seed_is_the_key_made_of_it():
     for function in (jb.rollout, jb.regret_gradient, jb.tune):
         with pytest.raises(TypeError, match="nothing to draw from"):
             function(*game, rounds=9, **({} if function is jb.rollout else {"runs": 8}))
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (
+            {"delays": D.Fixed(10**8), "learner": jb.Uniform()},
+            r"delays=Fixed\(…\): for plays that may wait 134217728 rounds a block of 512 runs needs .* GB of memory .*take shorter delays",
+        ),
+        (
+            {"losses": L.StochasticallyConstrained(0.1, arms=10**9), "learner": jb.TsallisINF()},
+            r"losses=StochasticallyConstrained\(…\): with 1000000000 arms a block of 256 runs needs .*take fewer arms",
+        ),
+    ],
+)
+def test_more_than_the_memory(game, message):
+    for function in (jb.simulate, jb.regret_gradient) if isinstance(game["learner"], jb.TsallisINF) else (jb.simulate,):
+        with pytest.raises(ValueError, match=message):
+            function(**{**GOOD, **game})
+
+
+ARGMIN = [
+    (([1.0, math.inf, 2.0], 1.0, 1.0), r"losses=\[1.0, inf, 2.0\]: the losses are finite numbers"),
+    (([1.0, math.nan, 2.0], 1.0, 1.0), r"losses=\[1.0, nan, 2.0\]"),
+    ((["a"], 1.0, 1.0), r"losses=\['a'\]: give numbers"),
+    ((1.0, 1.0, 1.0), r"losses=1.0: give a list of K numbers"),
+    (([], 1.0, 1.0), r"losses=\[\]: give a list of K numbers"),
+    (([1.0, 2.0], 0.0, 1.0), r"tsallis=0.0: the weight of the Tsallis entropy is a finite number above 0"),
+    (([1.0, 2.0], -1.0, 1.0), r"tsallis=-1.0"),
+    (([1.0, 2.0], math.nan, 1.0), r"tsallis=nan"),
+    (([1.0, 2.0], math.inf, 1.0), r"tsallis=inf"),
+    (([1.0, 2.0], 1.0, -1.0), r"entropy=-1.0: the weight of the negative entropy is a finite number, 0 or more"),
+    (([1.0, 2.0], 1.0, None), r"entropy=None: give numbers"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ARGMIN, ids=[message[:20] for _, message in ARGMIN])
+def test_a_leader_that_is_not_there(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        jb.hybrid_argmin(*arguments)
 
 
 def test_there_are_many():

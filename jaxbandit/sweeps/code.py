@@ -23,11 +23,13 @@ _INSTALLED = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "p
 
 
 def code_mark(thing: Any) -> str | None:
-    """``PYTHON:DIGEST`` of the user's own code in a learner or law, and in those it is made of; None if there is none."""
+    """``PYTHON:DIGEST`` of the user's own code in a learner or law, and in those it is made of; None if no class is theirs."""
     parts: dict[str, str] = {}
-    for cls in dict.fromkeys(_classes(thing)):
+    classes = list(dict.fromkeys(_classes(thing)))
+    for cls in classes:
         _visit(cls.__qualname__, cls, parts, {})
-    if not parts:
+    # A class of theirs without a line of code has a mark too: something may be added to it.
+    if not parts and not any(_is_own(owner.__module__) for cls in classes for owner in cls.__mro__):
         return None
     text = "\n".join(f"{name}: {part}" for name, part in sorted(parts.items()))
     return f"{sys.version_info.major}.{sys.version_info.minor}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -101,6 +101,7 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
     for name, asked, has in (("rounds", plan.rounds, rounds), ("runs", plan.runs, old["runs"])):
         if asked < has:
             raise MismatchError(f"{name}={asked}: the sweep in {folder} has {has} {name}, which can only be raised")
+    _check_precision(folder, old, here)
     _check_settings(folder, old, plan if plan.rounds == rounds else plan.at_horizon(rounds), _wanted_record(plan))
     environments = _grown_environments(folder, old, here, mix_environments)
     axes = _axes(plan)
@@ -113,6 +114,16 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
     if {cell["id"]: cell["block"] for cell in new["cells"]} != {cell.id: cell.block for cell in plan.cells}:
         raise MismatchError(f"{folder}: the sweep was begun with blocks of another number of runs; choose another --out")
     return new
+
+
+def _check_precision(folder: Path, old: Manifest, here: Environment) -> None:
+    """Numbers of another precision never go into a store: learners and laws themselves are other numbers then."""
+    then, now = old["environments"][-1].get("x64"), here["x64"]
+    if then is not None and then != now:
+        raise MismatchError(
+            f"{folder}: the sweep was begun in {'float64' if then else 'float32'} and this process computes in "
+            f"{'float64' if now else 'float32'}; set jax_enable_x64 (JAX_ENABLE_X64) as it was then, or choose another --out"
+        )
 
 
 def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[int]) -> None:

@@ -218,6 +218,14 @@ def test_an_edited_learner_is_not_mixed_with_the_old_one(own, tmp_path):
     assert jb.sweep(make(OWN), out, runs=300).computed == 1
 
 
+def test_a_class_without_code_gets_some(own):
+    """The mark of an empty class is not that of no class: it would be taken for a store of before marks were kept."""
+    text = "import jaxbandit as jb\n@jb.extend.pytree_dataclass\nclass Mine(jb.Uniform):\n    pass\n"
+    before = code_mark(own(text).Mine())
+    assert before is not None
+    assert before != code_mark(own(text + "    scale = 3\n").Mine())
+
+
 def test_another_python_cannot_compare_the_code(own, tmp_path):
     made = spec(learners=[own(OWN).Mine()], losses=spec().losses[:1], runs=8)
     jb.sweep(made, tmp_path / "out")
@@ -250,7 +258,6 @@ def test_environment_is_recorded_whole(whole):
     ("changes", "told"),
     [
         ({"jax": "9.9"}, r"jax \S+ then, 9.9 now"),
-        ({"x64": True}, "x64 False then, True now"),
         ({"settings": {"jax_threefry_partitionable": False}}, "settings default then, jax_threefry_partitionable=False now"),
         ({"flags": ["--xla_cpu_max_isa=AVX"]}, "flags none then, --xla_cpu_max_isa=AVX now"),
         ({"cpu": "SSE4_2"}, r"cpu \S+ then, SSE4_2 now"),
@@ -266,6 +273,16 @@ def test_another_environment(copy, monkeypatch, changes, told):
     assert digests(copy) == before
     jb.sweep(spec(), copy, mix_environments=True)
     assert Store.open(copy).manifest["environments"] == [here, {**here, **changes}]
+
+
+def test_another_precision_is_never_mixed(copy):
+    before = digests(copy)
+    with (
+        jax.enable_x64(True),
+        pytest.raises(MismatchError, match="begun in float32 and this process computes in float64; set jax"),
+    ):
+        jb.sweep(spec(), copy, mix_environments=True)
+    assert digests(copy) == before
 
 
 def test_versions_that_change_no_bits_are_not_compared():
