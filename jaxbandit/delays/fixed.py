@@ -1,6 +1,6 @@
 """One delay for all plays whose feedback comes."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,22 +15,12 @@ from jaxbandit.pytrees import (
 )
 
 
-@pytree_dataclass
-class Fixed(Delays):
-    """Every play waits ``delay`` rounds. At most one play is due in a round, which needs no lists.
+class OneDelay(Delays):
+    """Base of the laws with a field ``delay`` that is the delay of every play whose feedback comes."""
 
-    >>> import jaxbandit as jb
-    >>> jb.delays.Fixed(10).bound
-    16
-    """
-
-    delay: ArrayLike = whole_number()
-    bound: int = static(default=None)
-    shared: ClassVar[bool] = True
-    oblivious: ClassVar[bool] = True
-    noisy: ClassVar[bool] = False
-    may_lose: ClassVar[bool] = False
-    roomy: ClassVar[bool] = True
+    delay: Any
+    oblivious: bool = True
+    roomy: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,6 +32,22 @@ class Fixed(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, self.delay, "delay")
 
+
+@pytree_dataclass
+class Fixed(OneDelay):
+    """Every play waits ``delay`` rounds. At most one play is due in a round, which needs no lists.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Fixed(10).bound
+    16
+    """
+
+    delay: ArrayLike = whole_number()
+    bound: int = static(default=None)
+    shared: ClassVar[bool] = True
+    noisy: ClassVar[bool] = False
+    may_lose: ClassVar[bool] = False
+
     def longest(self) -> ArrayLike:
         return self.delay
 
@@ -50,7 +56,7 @@ class Fixed(Delays):
 
 
 @pytree_dataclass
-class PacketLoss(Delays):
+class PacketLoss(OneDelay):
     """Feedback arrives after ``delay`` rounds with the given probability, else never.
 
     >>> import jaxbandit as jb
@@ -62,18 +68,6 @@ class PacketLoss(Delays):
     delay: ArrayLike = whole_number(default=0)
     bound: int = static(default=None)
     shared: bool = static(default=False)
-    oblivious: ClassVar[bool] = True
-    roomy: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        resolve_bound(self, self.delay)
-
-    def fixed_age(self) -> jax.Array:
-        return jnp.asarray(self.delay, jnp.int32)
-
-    def check(self, num_arms: int) -> None:
-        check_bound(self, self.delay, "delay")
 
     def longest(self) -> ArrayLike:
         return jnp.where(jnp.asarray(self.probability) < 1, jnp.inf, jnp.asarray(self.delay))

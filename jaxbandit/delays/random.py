@@ -85,8 +85,21 @@ def _pareto_longest(alpha) -> float | None:
     return float(np.ceil(CUT_OFF ** (-1 / np.min(known)))) if known is not None and np.min(known) >= 1.5 else None
 
 
+class Unbounded(Delays):
+    """Base of the laws that have no longest delay of their own: what is drawn above ``bound`` is lost."""
+
+    oblivious: bool = True
+    parameter: ClassVar[str] = "mean"  # the field that the default bound follows from
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, field=self.parameter)
+
+    def longest(self) -> ArrayLike:
+        return self.bound
+
+
 @pytree_dataclass
-class Geometric(Delays):
+class Geometric(Unbounded):
     """Geometric on 0, 1, 2, …: :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` never arrive.
 
     Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result`` says how many
@@ -100,17 +113,10 @@ class Geometric(Delays):
     mean: ArrayLike = number(high=MOST_ROUNDS)
     bound: int = static(default=None)
     shared: bool = static(default=False)
-    oblivious: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         resolve_bound(self, _geometric_longest(self.mean))
-
-    def check(self, num_arms: int) -> None:
-        check_bound(self, field="mean")
-
-    def longest(self) -> ArrayLike:
-        return self.bound
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)
@@ -120,7 +126,7 @@ class Geometric(Delays):
 
 
 @pytree_dataclass
-class Poisson(Delays):
+class Poisson(Unbounded):
     """Poisson with the given mean. Draws above ``bound`` never arrive; without one it is as in :class:`Geometric`.
 
     >>> import jaxbandit as jb
@@ -131,17 +137,10 @@ class Poisson(Delays):
     mean: ArrayLike = number(high=MOST_ROUNDS)
     bound: int = static(default=None)
     shared: bool = static(default=False)
-    oblivious: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         resolve_bound(self, _poisson_longest(self.mean))
-
-    def check(self, num_arms: int) -> None:
-        check_bound(self, field="mean")
-
-    def longest(self) -> ArrayLike:
-        return self.bound
 
     def prepare(self) -> "Tabulated":
         """The distribution function, computed once before the rounds.
@@ -175,7 +174,7 @@ class Tabulated(Delays):
 
 
 @pytree_dataclass
-class Pareto(Delays):
+class Pareto(Unbounded):
     """Heavy tails: Pareto-I, :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` never arrive.
 
     Without a ``bound`` it is as in :class:`Geometric`, for α of 1.5 and more; heavier tails need one.
@@ -188,7 +187,7 @@ class Pareto(Delays):
     alpha: ArrayLike = number(open_low=True)
     bound: int = static(default=None)
     shared: bool = static(default=False)
-    oblivious: ClassVar[bool] = True
+    parameter: ClassVar[str] = "alpha"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -200,10 +199,7 @@ class Pareto(Delays):
                 f"delays.{named(self, 'alpha')}: so heavy a tail needs bound=, such as bound=4096, "
                 f"above which {4096.0 ** -float(np.min(np.asarray(self.alpha))):.2g} of the feedback is lost"
             )
-        check_bound(self, field="alpha")
-
-    def longest(self) -> ArrayLike:
-        return self.bound
+        super().check(num_arms)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)

@@ -43,25 +43,34 @@ class Losses:
         """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
 
-def means_from_rewards(owner: Any, rewards: Any) -> None:
-    """Mean rewards in place of mean losses: a reward r is the loss 1 - r."""
-    if rewards is None:
-        return
-    name = f"losses.{type(owner).__name__}"
-    if owner.means is not None:
-        raise ValueError(f"{name}(rewards={show(rewards)}): means and rewards are both given; give one of the two")
-    if is_concrete(rewards) and not is_numeric(rewards):
-        raise ValueError(f"{name}(rewards={show(rewards)}): mean rewards must be numbers between 0 and 1, one for each arm")
-    object.__setattr__(owner, "means", 1 - (np.asarray(rewards) if is_concrete(rewards) else jnp.asarray(rewards)))
+class WithMeans(Losses):
+    """Base of the laws with a field ``means``, the same in every round, or ``rewards`` in its place: a reward r is the loss 1 - r."""
 
+    means: Any
+    stationary: bool = True
 
-def check_means(owner: Any) -> None:
-    """One sentence if neither mean losses nor mean rewards are given."""
-    if owner.means is None:
-        name = f"losses.{type(owner).__name__}"
-        raise ValueError(
-            f"{name}(): give means=[0.3, 0.5], the mean losses, or rewards=[0.7, 0.5], the mean rewards, one for each arm"
-        )
+    def __post_init__(self, rewards: Any) -> None:
+        if rewards is not None:
+            name = f"losses.{type(self).__name__}"
+            if self.means is not None:
+                raise ValueError(f"{name}(rewards={show(rewards)}): means and rewards are both given; give one of the two")
+            if is_concrete(rewards) and not is_numeric(rewards):
+                raise ValueError(
+                    f"{name}(rewards={show(rewards)}): mean rewards must be numbers between 0 and 1, one for each arm"
+                )
+            object.__setattr__(self, "means", 1 - (np.asarray(rewards) if is_concrete(rewards) else jnp.asarray(rewards)))
+        super().__post_init__()
+
+    @property
+    def num_arms(self) -> int:
+        return np.shape(self.means)[0]
+
+    def check(self) -> None:
+        if self.means is None:
+            name = f"losses.{type(self).__name__}"
+            raise ValueError(
+                f"{name}(): give means=[0.3, 0.5], the mean losses, or rewards=[0.7, 0.5], the mean rewards, one for each arm"
+            )
 
 
 def coin(means: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:

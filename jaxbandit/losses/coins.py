@@ -1,19 +1,19 @@
 """Losses 0 and 1, with means that stay or move."""
 
 from dataclasses import InitVar
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.losses.base import Losses, check_means, coin, means_from_rewards
+from jaxbandit.losses.base import Losses, WithMeans, coin
 from jaxbandit.pytrees import MOST_ROUNDS, Numbers, as_float, is_concrete, named, number, pytree_dataclass, static, whole_number
 
 
 @pytree_dataclass
-class Bernoulli(Losses):
+class Bernoulli(WithMeans):
     """Losses 1 with probability ``means[arm]``, else 0.
 
     Args:
@@ -29,19 +29,7 @@ class Bernoulli(Losses):
 
     means: Numbers = number(default=None, high=1.0, axes="K", instead="rewards")
     rewards: InitVar[Numbers | None] = None
-    stationary: ClassVar[bool] = True
     chance_fields: ClassVar[tuple[str, ...]] = ("means",)
-
-    def __post_init__(self, rewards: Any) -> None:
-        means_from_rewards(self, rewards)
-        super().__post_init__()
-
-    @property
-    def num_arms(self) -> int:
-        return np.shape(self.means)[0]
-
-    def check(self) -> None:
-        check_means(self)
 
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.means)

@@ -1,20 +1,19 @@
 """Losses anywhere in [0, 1], with means that stay."""
 
 from dataclasses import InitVar
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.stats import norm
 
 from jaxbandit.arms import pick
-from jaxbandit.losses.base import Losses, check_means, means_from_rewards
+from jaxbandit.losses.base import WithMeans
 from jaxbandit.pytrees import Numbers, number, pytree_dataclass
 
 
 @pytree_dataclass
-class Beta(Losses):
+class Beta(WithMeans):
     """Beta distributed losses with mean ``means[arm]``: Beta(c·m, c·(1 - m)); small c is nearly Bernoulli.
 
     Args:
@@ -31,19 +30,7 @@ class Beta(Losses):
     means: Numbers = number(default=None, high=1.0, axes="K", instead="rewards")
     concentration: Numbers = number(default=2.0, low=1e-3, axes="K", or_number=True)
     rewards: InitVar[Numbers | None] = None
-    stationary: ClassVar[bool] = True
     needs_key: ClassVar[bool] = True
-
-    def __post_init__(self, rewards: Any) -> None:
-        means_from_rewards(self, rewards)
-        super().__post_init__()
-
-    @property
-    def num_arms(self) -> int:
-        return np.shape(self.means)[0]
-
-    def check(self) -> None:
-        check_means(self)
 
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.means)
@@ -68,7 +55,7 @@ class Beta(Losses):
 
 
 @pytree_dataclass
-class ClippedNormal(Losses):
+class ClippedNormal(WithMeans):
     """Normal losses clipped to [0, 1].
 
     The clipping moves the mean: ``expected`` is the mean of the clipped law,
@@ -88,19 +75,7 @@ class ClippedNormal(Losses):
     means: Numbers = number(default=None, high=1.0, axes="K", instead="rewards")
     deviation: Numbers = number(default=0.1, low=1e-6, high=100.0, axes="K", or_number=True)
     rewards: InitVar[Numbers | None] = None
-    stationary: ClassVar[bool] = True
     value_fields: ClassVar[tuple[str, ...]] = ("means", "deviation")
-
-    def __post_init__(self, rewards: Any) -> None:
-        means_from_rewards(self, rewards)
-        super().__post_init__()
-
-    @property
-    def num_arms(self) -> int:
-        return np.shape(self.means)[0]
-
-    def check(self) -> None:
-        check_means(self)
 
     def expected(self, t: jax.Array) -> jax.Array:
         means, deviation = jnp.asarray(self.means), jnp.asarray(self.deviation)
