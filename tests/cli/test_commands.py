@@ -186,6 +186,7 @@ def test_a_platform_that_is_not_there(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_interrupted(tmp_path):
     """Ctrl-C ends a run that would take minutes within seconds, says what is left (nothing), and leaves nothing."""
     line = [*PROGRAM, "run", *GAME, "--rounds", "200_000_000", "--runs", "512"]

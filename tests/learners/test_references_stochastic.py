@@ -68,6 +68,7 @@ def exact_logit(mean, rest, level):
         return float(mpmath.log(mean) - low - mpmath.log(rest - mean * mpmath.expm1(-low)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("means", [[0, 1e-3, 1e-3], [1e-4, 2e-3, 2e-3], [0.998, 0.9999, 0.9999]])
 def test_klucb_in_float32_is_that_of_float64(means):
     """At extreme means both precisions have the same regret; the index 1 - q had 49 % too much in float32."""
@@ -78,13 +79,13 @@ def test_klucb_in_float32_is_that_of_float64(means):
             @jax.jit
             def regret(rounds):
                 game = KLUCB(), jb.losses.Bernoulli(means), jb.delays.Fixed(0, bound=0)
-                return jb.rollout(*game, rounds=rounds, record=rounds[None], runs=1024, key=jax.random.key(0)).regret[-1]
+                return jb.rollout(*game, rounds=rounds, record=rounds[None], runs=256, key=jax.random.key(0)).regret[-1]
 
             ends.append(np.asarray(regret(jnp.int32(20_000))))
     assert [end.dtype for end in ends] == [np.float32, np.float64]
-    (single, double), errors = np.mean(ends, 1), np.std(ends, 1) / 32
+    (single, double), errors = np.mean(ends, 1), np.std(ends, 1) / 16
     assert abs(single - double) < 5 * np.hypot(*errors)
-    assert np.all(errors < 0.05 * double)
+    assert np.all(errors < 0.06 * double)  # 5 of both are less than 49 %
 
 
 @each_delay

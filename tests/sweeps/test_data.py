@@ -9,7 +9,7 @@ from jaxbandit.sweeps.spec import SpecError
 
 
 def test_numbers_that_vary_are_coordinates(tmp_path):
-    waits = [2, 9, 5]
+    waits = [10, 9, 5]  # two bounds, 16 and 8
     spec = jb.Spec(
         rounds=30, runs=4, record=[30],
         learners={"paper": jb.BestOfBothWorlds("oracle"), "lowered": jb.BestOfBothWorlds("oracle", factor=1.0), "none": jb.Uniform()},
@@ -28,7 +28,7 @@ def test_numbers_that_vary_are_coordinates(tmp_path):
     np.testing.assert_array_equal(
         data.regret.sel(learner_factor=24.0, losses="hard", delays_delay=9, round=30).squeeze(), by_delay
     )
-    assert list(data.delays.values) == ["fixed delay=2", "fixed delay=9", "fixed delay=5"]
+    assert list(data.delays.values) == ["fixed delay=10", "fixed delay=9", "fixed delay=5"]
     assert list(data.learner_name.values) == ["bobw", "bobw", "uniform"]
     table = data.to_pandas()
     assert len(table) == 3 * 2 * 3 * 1 * 4

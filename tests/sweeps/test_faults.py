@@ -195,7 +195,7 @@ def test_dask_with_its_workers_killed(bench):
     assert digests(out) == digests(bench.expected)
 
 
-@pytest.mark.parametrize("step", [4, 25])
+@pytest.mark.parametrize("step", [pytest.param(4, marks=pytest.mark.thorough), 25])
 def test_killed_while_writing_and_resumed(tmp_path, step):
     """The short form of the test above: one kill, in the midst of a file or between two, then the same command again."""
     (tmp_path / "spec.toml").write_text(SPEC.replace("rounds = 4000", "rounds = 50"))
