@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "the round",
-        ("pending", "slots", "measure", "validation", "settings", "derivatives", "rounds", "game"),
+        ("pending", "slots", "measure", "trial", "validation", "settings", "derivatives", "rounds", "game"),
         "plays that wait, one round, the loop, rollout()",
     ),
     (
@@ -30,7 +30,11 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
         ("vectors", "evaluator", "flat", "forms", "compilers"),
         "the round for GPU and TPU, block sizes, what compilers make of it",
     ),
-    ("many runs", ("statistics", "result", "blocks", "simulation"), "blocks of runs on devices, simulate(), Result, intervals"),
+    (
+        "many runs",
+        ("statistics", "result", "blocks", "simulation", "conformance"),
+        "blocks of runs on devices, simulate(), Result, intervals",
+    ),
     ("theory", ("theory",), "bounds, measurements of the analysis, lower-bound games"),
     ("figures", ("plots", "webpage"), "matplotlib, and what all HTML pages share"),
     ("live", ("agent",), "one decision at a time, feedback whenever it comes"),

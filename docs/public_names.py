@@ -32,8 +32,9 @@ def public(module: ModuleType) -> dict[str, object]:
         names = module.__all__
     else:
         names = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        names = [name for name in names if not name.startswith("check_")]  # for other modules, not for users
     found = {name: getattr(module, name) for name in names if not name.startswith("_")}
-    return {name: value for name, value in found.items() if callable(value) and not name.startswith("check_")}
+    return {name: value for name, value in found.items() if callable(value)}
 
 
 def problems() -> list[str]:

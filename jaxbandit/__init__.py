@@ -3,6 +3,7 @@
 from jaxbandit import delays, extend, learners, losses, measure, plots, theory
 from jaxbandit.agent import Agent, Ticket, TicketError
 from jaxbandit.blocks import use_all_cores
+from jaxbandit.conformance import check_delays, check_learner, check_losses
 from jaxbandit.delays import load_trace
 from jaxbandit.game import Rollout, rollout
 from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
@@ -74,6 +75,9 @@ __all__ = [
     "Tuned",
     "Uniform",
     "ZimmertSeldin",
+    "check_delays",
+    "check_learner",
+    "check_losses",
     "delays",
     "extend",
     "hybrid_argmin",

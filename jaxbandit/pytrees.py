@@ -135,17 +135,18 @@ def limits(field: dataclasses.Field) -> Limits:
 
 @functools.cache
 def _fields_of_arrays(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls) if limits(f).axes)
+    """The leaves that are not declared to be one number."""
+    return tuple(f.name for f in dataclasses.fields(cls) if not f.metadata.get("static") and limits(f).axes != "")
 
 
 def lists_to_arrays(owner: Any) -> None:
-    """In fields that are declared with axes, lists of numbers become arrays; anything else (tracers, labels) is left alone.
+    """In fields that may hold arrays, lists of numbers become arrays; anything else (laws, tracers, labels) is left alone.
 
     A list would be a pytree of as many leaves as it has numbers.
     """
     for field in _fields_of_arrays(type(owner)) if dataclasses.is_dataclass(owner) else ():
         value = vars(owner)[field]
-        if isinstance(value, list | tuple) and is_concrete(value) and is_numeric(value):
+        if isinstance(value, list | tuple) and value and is_concrete(value) and is_numeric(value):
             object.__setattr__(owner, field, np.asarray(value))
 
 

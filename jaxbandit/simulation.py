@@ -22,12 +22,12 @@ from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.result import Result, fingerprint
 from jaxbandit.rows import with_rows_of
 from jaxbandit.validation import (
-    check_delays,
     check_key,
     check_outside_transformations,
     check_rounds,
     given_key,
     rounds_to_record,
+    validate_delays,
 )
 
 SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
@@ -182,7 +182,7 @@ def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | Non
 
     ``rounds`` need not be given for a trace, which knows its own; the key is ``jax.random.key(0)`` unless given.
     """
-    check_delays(delays, 1)
+    validate_delays(delays, 1)
     if not delays.oblivious:
         raise ValueError(f"delays={show(delays)}: only laws that look at neither arm nor loss can be drawn without a learner")
     rounds = delays.length if rounds is None else rounds

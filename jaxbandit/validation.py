@@ -18,6 +18,7 @@ from jaxbandit.learners.base import Learner, as_learner
 from jaxbandit.learners.wrappers import Wrapper
 from jaxbandit.losses import Losses
 from jaxbandit.pytrees import MOST_ROUNDS, Limits, facts, field_values, is_concrete, is_numeric, limits, show
+from jaxbandit.trial import try_game
 
 
 def given_key(key: Any, seed: Any) -> jax.Array:
@@ -107,9 +108,9 @@ def check_outside_transformations(name: str, *arguments: Any) -> None:
 
 def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
     """Everything that can be wrong with the three players, alone or together."""
-    check_losses(losses)
-    check_delays(delays, losses.num_arms)
-    check_learner(learner, losses.num_arms)
+    validate_losses(losses)
+    validate_delays(delays, losses.num_arms)
+    validate_learner(learner, losses.num_arms)
     for law, name in ((losses, "losses"), (delays, "delays")):
         if law.length is not None and is_concrete(rounds) and rounds > law.length:
             raise ValueError(
@@ -117,6 +118,7 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
             )
     if as_learner(learner).watches_plays and not delays.oblivious:
         _check_watched(learner, delays, rounds)
+    try_game(learner, losses, delays, rounds)
     _warn_about_max_delay(learner, delays)
     _warn_about_burn_in(learner, losses, rounds)
 
@@ -130,16 +132,16 @@ def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
         )
 
 
-def check_losses(losses: Any) -> None:
+def validate_losses(losses: Any) -> None:
     _check_law(losses, Losses, "losses", "jb.losses.Bernoulli([0.3, 0.5])")
     losses.check()
     if not _whole(losses.num_arms, 1):
         raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
     for inner in _nested(losses, Losses):
-        check_losses(inner)
+        validate_losses(inner)
 
 
-def check_delays(delays: Any, num_arms: int) -> None:
+def validate_delays(delays: Any, num_arms: int) -> None:
     _check_law(delays, Delays, "delays", "jb.delays.Fixed(10)")
     delays.check(num_arms)
     check_bound(delays)
@@ -148,20 +150,19 @@ def check_delays(delays: Any, num_arms: int) -> None:
             f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)"
         )
     for inner in _nested(delays, Delays):
-        check_delays(inner, num_arms)
+        validate_delays(inner, num_arms)
 
 
-def check_learner(learner: Any, num_arms: int | None = None) -> None:
+def validate_learner(learner: Any, num_arms: int | None = None) -> None:
     """``num_arms``: where known, what a learner is told of each arm must be of this length."""
     full = as_learner(learner)
     if full is learner:
         _check_names(learner, Learner)
-    if len(leaves := jax.tree.leaves(learner)) == 1 and leaves[0] is learner:
-        raise TypeError(f"learner={show(learner)}: make its class a pytree, with @jb.extend.pytree_dataclass")
+    _check_pytree(learner, "learner")
     check_fields(learner, {} if num_arms is None else {"K": num_arms})
     full.check()
     for inner in [learner.base] if isinstance(learner, Wrapper) else _nested(learner, Learner):
-        check_learner(inner, num_arms)
+        validate_learner(inner, num_arms)
 
 
 def _check_law(law: Any, kind: type, argument: str, example: str) -> None:
@@ -169,16 +170,36 @@ def _check_law(law: Any, kind: type, argument: str, example: str) -> None:
         raise TypeError(
             f"{argument}={show(law)}: give a law such as {example}; a class of your own inherits from jb.{argument}.{kind.__name__}"
         )
+    _check_pytree(law, argument)
     _check_names(law, kind)
     check_fields(law, {})
 
 
+def _check_pytree(owner: Any, argument: str) -> None:
+    if jax.tree_util.all_leaves([owner]):
+        cls = type(owner).__name__
+        raise TypeError(
+            f"{argument}={cls}(…): make {cls} a pytree of its numbers: put @jb.extend.pytree_dataclass before the class"
+        )
+
+
 def _check_names(owner: Any, kind: type) -> None:
-    """A field may set a trait, but not take the name of a method."""
-    for name in field_values(owner):
+    """A static field may set a trait; no field may take the name of a method."""
+    cls = type(owner).__name__
+    for field in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
+        name = field.name
         if isinstance(vars(kind).get(name), FunctionType):
-            cls = type(owner).__name__
             raise TypeError(f"{cls}({name}=…): {name} is a method of {kind.__name__}, which a field would hide; rename the field")
+        if name in vars(kind) and not field.metadata.get("static"):
+            default = "" if field.default is dataclasses.MISSING else f"default={show(field.default)}"
+            raise TypeError(
+                f"{cls}({name}=…): {name} must be known before anything is compiled; write "
+                f"{name}: {_in_words(field.type)} = jb.extend.static({default})"
+            )
+
+
+def _in_words(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _nested(owner: Any, kind: type) -> list[Any]:

@@ -21,7 +21,7 @@ from jaxbandit.files import read_arrays, unpack_arrays, whole_file
 from jaxbandit.learners.base import as_learner
 from jaxbandit.pytrees import canonical, float_dtype, is_numeric, show
 from jaxbandit.result import fingerprint
-from jaxbandit.validation import MOST_ROUNDS, check_key, check_learner, check_runs
+from jaxbandit.validation import MOST_ROUNDS, check_key, check_runs, validate_learner
 
 FORMAT = 1  # of saved agents
 SNAPSHOT_EVERY = 1000  # decisions, or more: at most so many are played again when a durable agent is opened
@@ -65,7 +65,7 @@ class Agent:
     def __init__(self, learner: Any, arms: int | Sequence[str], key: jax.Array, *, fleet: int | None = None, first_run: int = 0):
         self.names = _check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
-        check_learner(learner)
+        validate_learner(learner)
         check_key(key)
         if fleet is not None and (not isinstance(fleet, int | np.integer) or isinstance(fleet, bool) or fleet < 1):
             raise ValueError(f"fleet={show(fleet)}: a fleet is a number of learners, 1 or more; None is a single learner")

@@ -24,14 +24,14 @@ from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.reader import SpecReader
 from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec
 from jaxbandit.validation import (
-    check_delays,
     check_game,
-    check_learner,
-    check_losses,
     check_record,
     check_rounds,
     check_runs,
     log_spaced,
+    validate_delays,
+    validate_learner,
+    validate_losses,
 )
 
 ACCELERATOR_BLOCK = 8192  # runs; there the program, and so the bits, depend on how many runs are played at once
@@ -150,9 +150,9 @@ def _law(reader: SpecReader, axis: str, point: AxisPoint, rounds: Any) -> Any:
             law = dataclasses.replace(law, bound=rounds)  # type: ignore[type-var]
         _check_no_oracle(law)
         if axis == "losses":
-            check_losses(law)
+            validate_losses(law)
         else:
-            check_delays(law, len(law.laws) if isinstance(law, ArmDependent) else 1)
+            validate_delays(law, len(law.laws) if isinstance(law, ArmDependent) else 1)
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         reader.problem(point.path, str(error))
         return None
@@ -185,7 +185,7 @@ def _cells(
             try:
                 oracle = oracles.setdefault(at[1:], Oracle(losses, delays, rounds))
                 learner = oracle.tell(points[0].object)
-                check_learner(learner)
+                validate_learner(learner)
                 path = " x ".join(point.path for point in points)
                 check_game(learner, losses, delays, rounds)
             except (ValueError, TypeError) as error:

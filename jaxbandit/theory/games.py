@@ -21,7 +21,7 @@ from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 from jaxbandit.theory.bounds.base import Bound
 from jaxbandit.theory.bounds.lower import buckets, full_information_lower
 from jaxbandit.theory.optimal_skipping import check_sequence, outstanding
-from jaxbandit.validation import check_learner
+from jaxbandit.validation import validate_learner
 
 SURE = 2 / 3  # the adversary leaves a learner alone who trusts one arm more than this
 
@@ -179,7 +179,7 @@ def play_with_delays(learner: Any, delays: ArrayLike, num_arms: int) -> Played:
 
 def _play(learner, delays: np.ndarray, bucket: np.ndarray, ranges: np.ndarray, num_arms: int) -> Played:
     """Rounds t with delays ``[T]``, each in a bucket ``[T]``; ``ranges [M]`` bound the summed losses of the buckets."""
-    check_learner(learner)
+    validate_learner(learner)
     adversary, large, bound = _adversary(ranges, num_arms)
     rounds = len(delays)
     due = np.arange(rounds) + delays
