@@ -122,13 +122,19 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
 
     A block needs its state twice, before and after the rounds that are played in one call.
     """
-    need = 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+    def size(part: Any) -> int:
+        return 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(part))
+
+    need = size(state)
     if available is None or need <= available:
         return
     arms, bound = game.losses.num_arms, game.delays.bound
     told = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
     if arms > bound:
         raise ValueError(f"losses={type(game.losses).__name__}(…): with {arms} arms {told}; take fewer arms")
+    if size(state.learner_state) > size(state.pending):
+        raise ValueError(f"learner={type(game.learner).__name__}(…): {told}; give it a smaller capacity, or take fewer arms")
     raise ValueError(
         f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {told}; take shorter delays, "
         "or give bound= where longer ones may be lost"

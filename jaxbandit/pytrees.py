@@ -38,7 +38,9 @@ class Limits:
     or_number: bool = False  # one number will do in place of the axes
 
 
-def static(*, default: Any = dataclasses.MISSING, low: float = -math.inf, high: float = math.inf, fact: str | None = None) -> Any:
+def static(
+    *, default: Any = dataclasses.MISSING, low: float = -math.inf, high: float = MOST_ROUNDS, fact: str | None = None
+) -> Any:
     """A field that is part of the program, a size or a switch: changing it compiles anew.
 
     Its type (``bool``, ``int``, ``Literal[...]``) says what it may be, and ``low`` and ``high`` limit a whole number.
@@ -185,9 +187,12 @@ def is_concrete(value: Any) -> bool:
 
 
 def is_numeric(value: Any) -> bool:
+    """Whether ``value`` is a number, or an array or nested list of numbers; arrays with masked numbers are not."""
+    if isinstance(value, np.ma.MaskedArray):
+        return False
     try:
         return np.asarray(value).dtype.kind in "biuf"
-    except (TypeError, ValueError):
+    except Exception:  # an object may raise anything when it is asked to be an array
         return False
 
 
@@ -197,7 +202,7 @@ def show(value: Any) -> str:
         return str(value.aval)
     if isinstance(value, np.ndarray | np.generic | jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = np.asarray(value).tolist()
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 

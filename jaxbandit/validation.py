@@ -48,7 +48,7 @@ def check_key(key: Any) -> None:
 
 
 def _whole(value: Any, least: int, most: float = math.inf) -> bool:
-    if isinstance(value, jax.Array) and value.ndim == 0:
+    if isinstance(value, jax.Array) and value.ndim == 0 and is_numeric(value):
         value = np.asarray(value)[()]
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 
@@ -265,7 +265,7 @@ def _check_any(owner: Any, field: str, value: Any) -> None:
 
 def _check_static(owner: Any, field: str, hint: Any, limits: Limits, value: Any) -> None:
     label = _label(owner, field, value)
-    if get_origin(hint) is Literal and value not in get_args(hint):
+    if get_origin(hint) is Literal and not any(type(value) is type(one) and value == one for one in get_args(hint)):
         raise ValueError(f"{label}: the {field} is {' or '.join(map(repr, get_args(hint)))}")
     if hint is bool and not isinstance(value, bool | np.bool_):
         raise TypeError(f"{label}: {field} is True or False")
@@ -333,7 +333,7 @@ def _check_limits(owner: Any, field: str, limits: Limits, whole: bool, value: An
 
 def _range(limits: Limits, noun: str, value: Any) -> str:
     """The end of the range that ``value`` is beyond, in words."""
-    if is_numeric(value) and np.all(np.asarray(value) > limits.high):
+    if (isinstance(value, int) and value > limits.high) or (is_numeric(value) and np.all(np.asarray(value) > limits.high)):
         return f"{noun}, {limits.high:.10g} at most"
     if limits.open_low:
         return f"{noun} above {limits.low:.10g}"

@@ -25,7 +25,7 @@ from tests.sweeps.examples import digests, forge, spec
 
 CASES = int(os.environ.get("JAXBANDIT_FUZZ", "10000"))
 PARTS = 10  # tests that share the cases of one kind
-PATIENCE = 30  # seconds for one case
+PATIENCE = 30  # seconds of the processor for one case
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ class Vandal:
         return [path for path in self.folders() if path.parent.name == "units"]
 
     def harm(self):
-        path = self.rng.choice(self.files())
+        path = self.rng.choice([path for path in self.files() if not path.is_symlink()])  # else it harms what is the user's
         path.write_bytes(damage(path.read_bytes(), self.rng))
 
     def swap(self):
@@ -188,7 +188,7 @@ def test_stores(good, plan, tmp_path, part):
         out = Path(shutil.copytree(good, tmp_path / "case" / "out"))
         vandal = Vandal(out, rng)
         done = [vandal.act() for _ in range(rng.choice([1, 1, 2]))]
-        begun = time.monotonic()
+        begun = time.process_time()
         try:
             told += not look(out, expected)
             with contextlib.suppress(StoreError), StoreWriter.begin(out, plan) as store:
@@ -200,7 +200,7 @@ def test_stores(good, plan, tmp_path, part):
                 repaired(out)
         except Exception as error:
             raise AssertionError(f"case {case} of part {part} ({', '.join(done)}): {type(error).__name__}: {error}") from error
-        assert time.monotonic() - begun < PATIENCE
+        assert time.process_time() - begun < PATIENCE
         shutil.rmtree(tmp_path / "case")
     assert told > 0
 
@@ -315,7 +315,7 @@ def test_manifests(good, plan, tmp_path, part):
     out = Path(shutil.copytree(good, tmp_path / "out"))
     texts = {name: (out / name).read_bytes() for name in ("manifest.json", "manifest.copy.json")}
     for case in range(CASES // 10 // PARTS):
-        begun = time.monotonic()
+        begun = time.process_time()
         forged = rng.random() < 0.6
         if forged:
             forge(out, lambda manifest: mutate(manifest, rng))
@@ -335,7 +335,7 @@ def test_manifests(good, plan, tmp_path, part):
         except Exception as error:
             kept = (out / "manifest.json").read_text()[:3000]
             raise AssertionError(f"case {case} of part {part}: {type(error).__name__}: {error}\n{kept}") from error
-        assert time.monotonic() - begun < PATIENCE, f"case {case} of part {part} takes for ever"
+        assert time.process_time() - begun < PATIENCE, f"case {case} of part {part} takes for ever"
         for name, text in texts.items():
             (out / name).write_bytes(text)
 
@@ -422,12 +422,12 @@ def test_specs(tmp_path, part):
         for _ in range(rng.choice([1, 1, 2])):
             text = misspell(text, rng)
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        begun = time.monotonic()
+        begun = time.process_time()
         try:
             Plan.make(path)
         except SpecError:
             wrong += 1
         except Exception as error:
             raise AssertionError(f"case {case} of part {part}: {type(error).__name__}: {error}\n{text}") from error
-        assert time.monotonic() - begun < PATIENCE, text
+        assert time.process_time() - begun < PATIENCE, text
     assert wrong > 0
