@@ -32,7 +32,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "many runs",
-        ("statistics", "result", "blocks", "simulation", "conformance"),
+        ("statistics", "result", "blocks", "simulation", "packing", "conformance"),
         "blocks of runs on devices, simulate(), Result, intervals",
     ),
     ("theory", ("theory",), "bounds, measurements of the analysis, lower-bound games"),

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from jaxbandit.forms import Form, block_size, check_memory, choose_form, with_runs
+from jaxbandit.forms import MEMORY, Form, block_size, check_memory, choose_form, with_runs
 from jaxbandit.game import Game, Records, State
 from jaxbandit.progress import Progress
 from jaxbandit.pytrees import float_dtype
@@ -65,11 +65,11 @@ def platform() -> str:
     return jax.default_backend()
 
 
-def form_for(game: Game) -> Form:
-    """How the runs of the game are played here."""
+def form_for(game: Game, *, runs: int | None = None, at_once: int = 1) -> Form:
+    """How ``runs`` runs of the game (those it has, by default) are played here, with ``at_once`` blocks on a device at a time."""
     if platform() == "cpu":
         return choose_form(game, "cpu")
-    return choose_form(game, platform(), memory())
+    return choose_form(game, platform(), (memory() or MEMORY) // at_once, runs)
 
 
 def memory() -> int | None:
@@ -82,10 +82,23 @@ def memory() -> int | None:
         return None
 
 
+def start_shapes(game: Game, runs: int) -> State:
+    """Shapes and dtypes of the state of ``runs`` runs of the game."""
+    leaves, structure = jax.tree.flatten(with_runs(game, runs))
+    return _start_shapes(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), float_dtype())
+
+
+# To ask JAX costs a quarter of a millisecond each time, and a simulation asks often.
+@functools.lru_cache(maxsize=256)
+def _start_shapes(structure: Any, leaves: tuple[tuple[tuple[int, ...], Any], ...], dtype: Any) -> State:
+    del dtype  # what the program makes depends on it
+    return start.eval_shape(jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]))
+
+
 def leaves_with_runs(game: Game) -> list[bool]:
     """Which leaves of the state have the runs as last axis: those whose shape changes with the number of runs."""
     size = block_size(game.losses.num_arms)
-    some, more = (jax.tree.leaves(start.eval_shape(with_runs(game, count))) for count in (size, size + 1))
+    some, more = (jax.tree.leaves(start_shapes(game, count)) for count in (size, size + 1))
     return [one.shape != other.shape for one, other in zip(some, more, strict=True)]
 
 
@@ -125,8 +138,7 @@ def play_blocks(play: Callable[[Block], T], game: Game, *, size: int | None = No
     """
     _warn_about_idle_cores()
     size = size or block_size(game.losses.num_arms)
-    block = with_runs(game, size)
-    check_memory(block, start.eval_shape(block), memory())
+    check_memory(with_runs(game, size), start_shapes(game, size), memory())
     wanted, progress, stopped = game.runs.size, progress or Progress(False, 0, ""), threading.Event()
     ids = np.asarray(game.runs)
     ids = np.append(ids, (int(ids[-1]) + 1 + np.arange(-wanted % size)).astype(np.uint32))

@@ -39,7 +39,7 @@ class Form:
     def applied(self, game: Game) -> Game:
         """The game with plays that wait as this form has it."""
         game = dataclasses.replace(game, arrivals=self.arrivals)
-        if not game.delays.roomy or game.mask is not None:
+        if not game.delays.roomy or game.mask is not None or self.ring not in RINGS:
             return game
         delays: Any = game.delays
         used = np.uint32(ring_size(delays.bound) - 1)

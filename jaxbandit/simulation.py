@@ -6,7 +6,7 @@ what a call costs, and short enough that work can be watched and interrupted.
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import randomness
-from jaxbandit.blocks import Block, advance, form_for, join, leaves_with_runs, play_blocks, start, with_runs
+from jaxbandit.blocks import Block, advance, form_for, join, leaves_with_runs, play_blocks, start, start_shapes, with_runs
 from jaxbandit.forms import Form
-from jaxbandit.game import Records, State, checked_game
+from jaxbandit.game import Game, Records, State, checked_game
 from jaxbandit.progress import Progress, showing
 from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.result import Result, fingerprint
@@ -91,46 +91,73 @@ def simulate(
     identity = fingerprint(learner, losses, delays, key, measure)
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
     recorded = rounds_to_record(record, rounds, done)
-    width = int(record) if np.ndim(record) == 0 else len(recorded)
     form = form_for(game)
     if resume is not None:
         _check_form(resume.program, form)
-    size = form.block
+    stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities)
+    with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
+        records, state, per_run = play_rounds(game, form, stretch, None if resume is None else resume.block_state, bar)
+    game.learner.check_state(state.learner_state)
+    return Result.assemble(
+        recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=form.about()
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Stretch:
+    """Rounds to play, and which of them to record."""
+
+    done: int  # rounds already played
+    recorded: np.ndarray  # the rounds to record, ascending; the last is where the stretch ends
+    width: int  # places for records in one call of the program: a part of its shape
+    probabilities: bool = False  # record x_t too
+
+
+def play_rounds(
+    game: Game, form: Form, stretch: Stretch, resumed: Callable[[State, int, int], State] | None, progress: Progress
+) -> tuple[Records, State, list[bool]]:
+    """Play the runs of a game, block by block.
+
+    Args:
+      game: what is played, with the ids of all runs.
+      form: how.
+      stretch: the rounds.
+      resumed: the state to go on from: called with a state of the right shapes, a run's place and how many runs from there on.
+      progress: the bar to move.
+
+    Returns:
+      What was recorded, the last state, and which leaves of that have the runs as last axis.
+    """
+    size, done, rounds = form.block, stretch.done, int(stretch.recorded[-1])
     # What is kept of the rings is laid out by the law's bound alone, whatever this form adds to them.
-    kept = start.eval_shape(with_runs(dataclasses.replace(game, arrivals=form.arrivals), size))
+    kept = start_shapes(dataclasses.replace(game, arrivals=form.arrivals), size)
     game = form.applied(game)
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
-    like = start.eval_shape(with_runs(game, size))
-    first = _segment(recorded, width, done, 1)[:2]
-    advance.eval_shape(with_runs(game, size), like, *first, probabilities=probabilities, form=form)
+    like = start_shapes(game, size)
+    options: dict[str, Any] = {"probabilities": stretch.probabilities, "form": form}
+    advance.eval_shape(with_runs(game, size), like, *_segment(stretch.recorded, stretch.width, done, 1)[:2], **options)
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
     def play(block: Block) -> tuple[Records, State]:
-        state = block.put(
-            start(block.game) if resume is None else with_rows_of(resume.block_state(kept, block.first, size), like)
-        )
+        state = block.put(start(block.game) if resumed is None else with_rows_of(resumed(kept, block.first, size), like))
         at, length, parts = done, first_segment, []
         while at < rounds:
             begun = time.perf_counter()
-            before, record, inside = _segment(recorded, width, at, length)
-            state, records = advance(block.game, state, *block.put((before, record)), probabilities=probabilities, form=form)
+            before, record, inside = _segment(stretch.recorded, stretch.width, at, length)
+            state, records = advance(block.game, state, *block.put((before, record)), **options)
             # A copy: a view would keep the whole array, of which a short segment fills little.
             parts.append(jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside].copy(), records))
             block.played(int(record[-1]) - at)
             at = int(record[-1])
             if time.perf_counter() - begun < TICK / 2:
                 length *= 2
-        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), with_rows_of(jax.tree.map(np.asarray, state), kept)
+        last = with_rows_of(jax.tree.map(np.asarray, state), kept)
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), last
 
-    with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
-        blocks = play_blocks(play, game, size=size, progress=bar)
-    per_run = leaves_with_runs(game)
+    blocks = play_blocks(play, game, size=size, progress=progress)
+    per_run, runs = leaves_with_runs(game), game.runs.size
     records = join([records for records, _ in blocks], runs)
-    state = join([state for _, state in blocks], runs, per_run)
-    game.learner.check_state(state.learner_state)
-    return Result.assemble(
-        recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=form.about()
-    )
+    return records, join([state for _, state in blocks], runs, per_run), per_run
 
 
 def _segment(recorded: np.ndarray, width: int, done: int, length: int) -> tuple[np.int32, np.ndarray, int]:
@@ -169,6 +196,10 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
 
 def _check_form(before: dict[str, Any], form: Form) -> None:
     """Whether runs that were played as ``before`` says can go on in ``form``: plays that wait must be kept in the same way."""
+    if before.get("packed"):
+        raise ValueError(
+            "resume: this Result is a unit of a sweep that was played together with other settings; its sweep can go on"
+        )
     waiting = before.get("arrivals", "listed")
     if waiting != form.arrivals:
         raise ValueError(

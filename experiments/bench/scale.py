@@ -32,12 +32,13 @@ GPU = 132 * 4 * 1.7e9 * 32 / 2_100
 
 def overhead(units: int, *, stored: bool) -> tuple[float, float]:
     """Seconds for each unit: handed out, taken back and, if asked for, written; and to find nothing left to do when begun again."""
-    real, made = run.play, {}
+    real, made = run.play_together, {}
     size = block_size(ARMS)
 
-    def nothing(batch):
+    def nothing(batches, progress=False):
+        (batch,) = batches
         if not made:
-            (made["block"],) = real(dataclasses.replace(batch, blocks=1))
+            (made["block"],) = real([dataclasses.replace(batch, blocks=1)])
         return [dataclasses.replace(made["block"], first_run=(batch.first_block + i) * size) for i in range(batch.blocks)]
 
     spec = jb.Spec(
@@ -49,7 +50,7 @@ def overhead(units: int, *, stored: bool) -> tuple[float, float]:
         record=[ROUNDS],
     )
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(run, "play", nothing))
+        stack.enter_context(mock.patch.object(run, "play_together", nothing))
         jb.sweep(dataclasses.replace(spec, runs=1), folder + "/warm")
         if not stored:
             stack.enter_context(mock.patch.object(StoreWriter, "write", return_value=Path(folder)))

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.blocks import form_for
 from jaxbandit.delays import Delays
-from jaxbandit.forms import block_size
 from jaxbandit.game import Feedback, checked_game
 from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
@@ -124,7 +124,12 @@ def regret_gradient(
     note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
     if note and (estimator or any(obstacles[number] for number in numbers if number.part == "learner")):
         _say_once(note)
-    size = block_size(game.losses.num_arms)
+    many = sum(number.value.size for number in smooth) >= MANY
+    backwards = used == "jump" and bool(smooth) and (many if reverse is None else reverse)
+    copies = 2 * math.isqrt(rounds) if backwards else 1 + sum(number.value.size for number in smooth)
+    # Of a game with feedback of its own rounds are evaluated on arrays, which can be differentiated.
+    form = form_for(dataclasses.replace(game, feedback=JumpTangent()), at_once=copies)
+    size = form.block
     certain = used == "fluid" and delays.shared and not moved
     if certain:  # nothing is left to chance, so that one run stands for all
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
@@ -132,9 +137,9 @@ def regret_gradient(
     text = f"gradient over {game.runs.size} runs x {rounds} rounds"
     passes = bool(smooth) + 2 * sum(number.value.size for number in moved)
     with showing(progress, passes * game.runs.size * rounds, text) as bar:
-        work, found = Work(game, size, rounds, bar), []
+        work, found = Work(game, size, rounds, bar, form.chunk), []
         if smooth:
-            found.append((smooth, _differentiated(work, smooth, used, record, reverse)))
+            found.append((smooth, _differentiated(work, smooth, used, record, backwards)))
         if moved:
             plain = dataclasses.replace(work, game=dataclasses.replace(game, measure=measure[: int(control_variates)]))
             found.append((moved, _paired(plain, given, moved, record, step)))
@@ -223,7 +228,7 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
     return slopes, errors
 
 
-def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, reverse: bool | None) -> PerRun:
+def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
     """Derivatives by automatic differentiation; the estimator decides what of."""
     game = work.game
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
@@ -232,21 +237,20 @@ def _differentiated(work: Work, numbers: list[Number], estimator: str, record: n
     if estimator == "jump" and any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers):
         feedback = JumpTangent(chances=True)
     work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback))
-    many = sum(number.value.size for number in numbers) >= MANY
-    if estimator == "jump" and (many if reverse is None else reverse):
+    if backwards:
         return over_blocks(backward, work, rounds=work.rounds, which=which)
-    return over_blocks(forward, work, record, which=which)
+    return over_blocks(forward, work, record, which=which, chunk=work.chunk)
 
 
 def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:
     """Central differences; run i meets the same numbers on both sides."""
-    centre = over_blocks(regrets, work, record)
+    centre = over_blocks(regrets, work, record, chunk=work.chunk)
     slopes: list[Any] = []
     own: list[Any] = []
     for number in numbers:
         rows = []
         for up, down, width in number.moves(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
-            sides = [over_blocks(regrets, _moved(work, given, number, value), record) for value in (up, down)]
+            sides = [over_blocks(regrets, _moved(work, given, number, value), record, chunk=work.chunk) for value in (up, down)]
             rows.append((sides[0].regret - sides[1].regret) / width)
             if centre.features is not None:
                 own.append(np.concatenate([side.features for side in sides], 1))

@@ -17,7 +17,7 @@ from jaxbandit.measure import Moment
 from jaxbandit.progress import Progress
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 
-GROUPS = 16  # of runs in a block, in reverse mode: one gradient for each group
+GROUPS, LARGEST_GROUP = 16, 32  # in reverse mode there is one gradient for each group of runs: how many in a block, runs in one
 
 
 @pytree_dataclass
@@ -40,6 +40,7 @@ class Work:
     size: int  # runs in a block
     rounds: int
     progress: Progress
+    chunk: int = 0  # rounds in a loop of known length, see jaxbandit.forms
 
 
 def over_blocks(program: Callable[..., PerRun], work: Work, *arrays: Any, **options: Any) -> PerRun:
@@ -71,20 +72,20 @@ def _values(game: Game, which: tuple[int, ...]) -> list[jax.Array]:
     return [leaves[place] for place in which]
 
 
-def played(game: Game, record: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+def played(game: Game, record: jax.Array, chunk: int = 0) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Final regret ``[...]`` and what was measured, by a loop whose memory is flat."""
-    state, records = game.advance(game.start(), jnp.int32(0), record, False)
+    state, records = game.advance(game.start(), jnp.int32(0), record, False, chunk=chunk)
     return game.regret(state), records.measured
 
 
 @compiled
-def forward(game: Game, record: jax.Array, *, which: tuple[int, ...]) -> PerRun:
+def forward(game: Game, record: jax.Array, *, which: tuple[int, ...], chunk: int = 0) -> PerRun:
     """Forward mode: one derivative for each number, all carried through one loop."""
     values = _values(game, which)
     sizes = [value.size for value in values]
 
     def regret(values):
-        regret, measured = played(_with_leaves(game, which, values), record)
+        regret, measured = played(_with_leaves(game, which, values), record, chunk)
         score = measured.pop("score", None)
         return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
 
@@ -130,9 +131,9 @@ class Score:
 
 
 @compiled
-def regrets(game: Game, record: jax.Array) -> PerRun:
+def regrets(game: Game, record: jax.Array, *, chunk: int = 0) -> PerRun:
     """Regrets and control variates, without a gradient."""
-    regret, measured = played(game, record)
+    regret, measured = played(game, record, chunk)
     return PerRun(regret, [], measured.get("control_variates"), record)
 
 
@@ -144,7 +145,8 @@ def backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
     """
     values = _values(game, which)
     segment = math.isqrt(rounds)
-    groups = game.runs.reshape(min(GROUPS, game.runs.shape[0]), -1)
+    count = game.runs.shape[0]
+    groups = game.runs.reshape(min(max(GROUPS, count // LARGEST_GROUP), count), -1)
 
     def mean_regret(values, ids):
         mine = dataclasses.replace(_with_leaves(game, which, values), runs=ids)

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.blocks import start
-from jaxbandit.game import Game
+from jaxbandit.packing import Part, play_packed
 from jaxbandit.progress import Progress
-from jaxbandit.result import Result
-from jaxbandit.simulation import simulate
+from jaxbandit.result import Result, fingerprint
+from jaxbandit.simulation import Stretch, simulate
 from jaxbandit.sweeps.code import code_mark
 from jaxbandit.sweeps.environment import differences, environment
 from jaxbandit.sweeps.plan import Cell, measurements
@@ -64,6 +63,28 @@ def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
     return [result.take_runs(index * block, (index + 1) * block) for index in range(batch.blocks)]
 
 
+def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -> list[Result]:
+    """The results of batches over one segment, one after another; several are of cells of one shape and played in one launch."""
+    form = batches[0].cell.form
+    if form is None:
+        return [result for batch in batches for result in play(batch, progress)]
+    parts, units = [], []
+    for batch in batches:
+        _check_worker(batch)
+        cell, key = batch.cell, jax.random.key(batch.seed, impl="threefry2x32")
+        game = cell.game(batch.seed, batch.control_variates, batch.first_block, batch.blocks)
+        identity = fingerprint(cell.learner, cell.losses, cell.delays, key, measurements(batch.control_variates))
+        parts.append(Part(game, identity, batch.resume))
+        units += [(len(parts) - 1, index) for index in range(batch.blocks)]
+    first = batches[0]
+    stretch = Stretch(first.start, np.asarray(first.record), len(first.record))
+    results = play_packed(parts, form, stretch, progress)
+    for result in results:
+        _check_finite(result)
+    block = first.cell.block
+    return [results[part].take_runs(index * block, (index + 1) * block) for part, index in units]
+
+
 def _check_worker(batch: Batch) -> None:
     """Stop where a worker is another machine or process that is set otherwise, or has other code of the user's."""
     other = differences(batch.environment, environment()) if batch.environment is not None else []
@@ -88,8 +109,7 @@ def _check_finite(result: Result) -> None:
 
 def block_state(cell: Cell, control_variates: bool) -> Any:
     """Shapes and dtypes of the state of one block."""
-    key, runs = jax.random.key(0, impl="threefry2x32"), jnp.zeros(cell.block, jnp.uint32)
-    return start.eval_shape(Game.set_up(cell.learner, cell.losses, cell.delays, key, runs, measurements(control_variates)))
+    return start.eval_shape(cell.game(0, control_variates, 0, 1))
 
 
 def block_bytes(cell: Cell, control_variates: bool, records: int) -> int:

@@ -42,6 +42,9 @@ class CellEntry(TypedDict):
     id: str
     block: int  # how many runs make a block
     since: int  # the first horizon it was played to; more than 0 if it had to start anew
+    # Where cells are packed: those of one shape share a launch, of at most so many runs.
+    shape: NotRequired[str]
+    launch: NotRequired[int]
 
 
 class Manifest(TypedDict):
@@ -82,7 +85,10 @@ def _axes(plan: Plan) -> dict[str, list[AxisEntry]]:
 
 
 def _cell_entry(cell: Cell, since: int) -> CellEntry:
-    return {"at": list(cell.at), "id": cell.id, "block": cell.block, "since": since}
+    entry: CellEntry = {"at": list(cell.at), "id": cell.id, "block": cell.block, "since": since}
+    if cell.form is not None:
+        entry["shape"], entry["launch"] = cell.shape, cell.form.block
+    return entry
 
 
 def _wanted_record(plan: Plan) -> int | list[int]:
@@ -113,6 +119,12 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
         new["cells"] = [_cell_entry(cell, since.get(cell.id, len(old["horizons"]))) for cell in plan.cells]
     if {cell["id"]: cell["block"] for cell in new["cells"]} != {cell.id: cell.block for cell in plan.cells}:
         raise MismatchError(f"{folder}: the sweep was begun with blocks of another number of runs; choose another --out")
+    here_launched = {cell.id: cell.form and cell.form.block for cell in plan.cells}
+    if {cell["id"]: cell.get("launch") for cell in new["cells"]} != here_launched:
+        raise MismatchError(
+            f"{folder}: the sweep was begun with other launches, of which numbers may depend on a GPU or TPU (with another memory, or "
+            "on another platform); go on where it was begun, or choose another --out"
+        )
     return new
 
 
@@ -282,6 +294,9 @@ def _are_cells(manifest: Any) -> bool:
         and CELL_NAME.fullmatch(cell["id"])
         and _whole(cell["since"], 0, len(manifest["horizons"]) - 1)
         and _whole(cell["block"], 1, 2**24)
+        and ("launch" in cell) == ("shape" in cell)
+        and CELL_NAME.fullmatch(cell.get("shape", cell["id"]))
+        and _whole(cell.get("launch", cell["block"]), cell["block"], 2**24)
         for cell, at in zip(cells, np.ndindex(*shape), strict=True)
     )
 

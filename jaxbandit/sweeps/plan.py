@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
-from jaxbandit.blocks import platform
+from jaxbandit import blocks
 from jaxbandit.delays import ArmDependent, Delays
-from jaxbandit.forms import SIZES, block_size
+from jaxbandit.forms import SIZES, Form, block_size
+from jaxbandit.game import Game
 from jaxbandit.measure import ControlVariates
+from jaxbandit.packing import form_of_packed, shape_of
 from jaxbandit.pytrees import canonical, show
 from jaxbandit.result import fingerprint
 from jaxbandit.sweeps.oracle import Oracle
@@ -34,7 +37,9 @@ from jaxbandit.validation import (
     validate_losses,
 )
 
-ACCELERATOR_BLOCK = 8192  # runs; there the program, and so the bits, depend on how many runs are played at once
+# Runs in a block of the store on an accelerator. Packed cells share a launch, so that small blocks waste little; a cell that cannot
+# be packed has launches of its own, whose size decides its bits.
+PACKED_BLOCK, SINGLE_BLOCK = SIZES[0], SIZES[1]
 MOST_NOTES = 3
 MOST_CELLS = 100_000
 MOST_UNITS = 10_000_000
@@ -50,11 +55,14 @@ class Cell:
     at: tuple[int, int, int]  # its place on the axes
     id: str  # 16 hex digits: learner, losses, delays, key and what is measured
     shape: str  # cells of one shape share their compiled program
+    block: int  # how many runs make a block of the store; blocks are always whole, whatever number of runs is asked for
+    form: Form | None  # how cells of one shape are played together in one launch; None: each by itself
 
-    @property
-    def block(self) -> int:
-        """How many runs make a block of the store. Blocks are always whole, whatever number of runs is asked for."""
-        return block_size(self.losses.num_arms) if platform() == "cpu" else ACCELERATOR_BLOCK
+    def game(self, seed: int, control_variates: bool, first_block: int, blocks: int) -> Game:
+        """The game of some of its runs."""
+        runs = first_block * self.block + np.arange(blocks * self.block, dtype=np.uint32)
+        key = jax.random.key(seed, impl="threefry2x32")
+        return Game.set_up(self.learner, self.losses, self.delays, key, runs, measurements(control_variates))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,6 +180,7 @@ def _cells(
     """The product of the axes, and the warnings on the way; problems go to the reader."""
     cells: list[Cell] = []
     oracles: dict[tuple[int, ...], Oracle] = {}
+    forms: dict[str, Form | None] = {}  # shape -> how its cells are packed
     key = jax.random.key(reader.spec.seed, impl="threefry2x32")
     measure = canonical(measurements(reader.spec.control_variates))
     with warnings.catch_warnings(record=True) as caught:
@@ -192,19 +201,27 @@ def _cells(
                 reader.problem(path, str(error))
                 continue
             if not reader.problems:
-                cells.append(_cell(learner, losses, delays, at, key, measure))
+                cells.append(_cell(learner, losses, delays, at, key, measure, forms))
     notes = list(dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning))
     if len(notes) > MOST_NOTES:
         notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more notes of this kind, for other settings"]
     return cells, notes
 
 
-def _cell(learner: Any, losses: Any, delays: Any, at: tuple[int, ...], key: jax.Array, measure: Any) -> Cell:
+def _cell(learner: Any, losses: Any, delays: Any, at: Any, key: jax.Array, measure: Any, forms: dict[str, Form | None]) -> Cell:
     parts = canonical(learner), canonical(losses), canonical(delays)
-    leaves, structure = jax.tree.flatten(parts)
-    shape = str(structure) + str([(leaf.shape, str(leaf.dtype)) for leaf in leaves])
-    place = at[0], at[1], at[2]
-    return Cell(learner, losses, delays, place, cell_id(fingerprint(*parts, key, measure)), _digest(shape))
+    name = cell_id(fingerprint(*parts, key, measure))
+    if blocks.platform() == "cpu":
+        leaves, structure = jax.tree.flatten(parts)
+        shape = _digest(str(structure) + str([(leaf.shape, str(leaf.dtype)) for leaf in leaves]))
+        # On a CPU a block of one cell keeps a core busy, and evaluates rounds on arrays: faster than runs with numbers of their own.
+        return Cell(learner, losses, delays, at, name, shape, block_size(losses.num_arms), None)
+    game = Game.set_up(*parts, key, np.zeros(1, np.uint32), measure)
+    shape = shape_of(game)
+    if shape not in forms:
+        forms[shape] = form_of_packed(game)
+    block = PACKED_BLOCK if forms[shape] else SINGLE_BLOCK
+    return Cell(learner, losses, delays, at, name, shape, block, forms[shape])
 
 
 def _digest(text: str) -> str:

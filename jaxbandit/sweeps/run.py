@@ -6,7 +6,7 @@ import multiprocessing
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.blocks import Threads, platform
+from jaxbandit import blocks
+from jaxbandit.blocks import Threads
 from jaxbandit.display import table
 from jaxbandit.progress import Progress
 from jaxbandit.pytrees import show
 from jaxbandit.result import Result
-from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play
+from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play_together
 from jaxbandit.sweeps.code import code_mark
 from jaxbandit.sweeps.environment import environment
 from jaxbandit.sweeps.layout import StoreError, Unit
@@ -197,10 +198,19 @@ def _threads(count: int) -> Iterator[Executor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _timed(batch: Batch, progress: bool | Progress = False) -> tuple[float, list[Result]]:
+def _timed(batches: Sequence[Batch], progress: bool | Progress = False) -> tuple[float, list[Result]]:
     begun = time.perf_counter()
-    results = play(batch, progress)
+    results = play_together(batches, progress)
     return time.perf_counter() - begun, results
+
+
+def _consecutive(blocks: deque[int], most: int) -> tuple[int, int]:
+    """Take some of these blocks that follow each other: the first, and how many."""
+    first, taken = blocks.popleft(), 1
+    while blocks and taken < most and blocks[0] == first + taken:
+        blocks.popleft()
+        taken += 1
+    return first, taken
 
 
 class _Runner:
@@ -245,9 +255,9 @@ class _Runner:
                 waiting: deque[tuple[Cell, Segment, deque[int]]] = deque()
                 for name, segments in self.segments.items():
                     units = missing.get((name, segments[index].start), []) if index < len(segments) else []
-                    blocks = deque(unit.block for unit in units if self._ready(unit))
-                    if blocks:
-                        waiting.append((self.cells[name], segments[index], blocks))
+                    left = deque(unit.block for unit in units if self._ready(unit))
+                    if left:
+                        waiting.append((self.cells[name], segments[index], left))
                 self._pass(waiting)
 
     def _ready(self, unit: Unit) -> bool:
@@ -258,39 +268,53 @@ class _Runner:
         return Unit(unit.cell, unit.block, segment.start, segment.stop)
 
     def _pass(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> None:
-        running: dict[Future, Batch] = {}
-        again: deque[tuple[Batch, int]] = deque()  # single units that failed, and how often
+        running: dict[Future, list[Batch]] = {}
+        again: deque[tuple[list[Batch], int]] = deque()  # single units that failed, and how often
         tries: dict[Future, int] = {}
         try:
             while waiting or again or running:
                 while (waiting or again) and len(running) < self.at_once:
-                    batch, attempt = again.popleft() if again else (self._next(waiting), 0)
-                    future = self.executor.submit(_timed, batch, *([self.bar] if self.in_process else []))
-                    running[future], tries[future] = batch, attempt
+                    batches, attempt = again.popleft() if again else (self._next(waiting), 0)
+                    future = self.executor.submit(_timed, batches, *([self.bar] if self.in_process else []))
+                    running[future], tries[future] = batches, attempt
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     self._finish(future, running.pop(future), tries.pop(future), again)
         except BaseException:
-            for future, batch in running.items():
+            for future, batches in running.items():
                 if not future.cancel() and future.done() and future.exception() is None:
                     with contextlib.suppress(StoreError):
-                        self._write(batch, future.result()[1])
+                        self._write(batches, future.result()[1])
             raise
 
-    def _next(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> Batch:
+    def _next(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> list[Batch]:
+        """What to play next: some blocks of the first cell in line or, where cells are packed, of all cells of its shape."""
+        cell, segment, _ = waiting[0]
+        if cell.form is None:
+            return [self._next_of(waiting)]
+        room, batches = min(cell.form.block // cell.block, self._fitting(cell, segment)), []
+        alike = [one for one in waiting if one[0].shape == cell.shape and one[1] == segment]
+        for other, _, left in alike:
+            while left and room:
+                first, taken = _consecutive(left, room)
+                batches.append(self._batch(other, segment, first, taken))
+                room -= taken
+        for one in alike:
+            if not one[2]:
+                waiting.remove(one)
+        return batches
+
+    def _next_of(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> Batch:
         """Some blocks of the first cell in line: as many as take ``unit_seconds``, fit the memory and are consecutive."""
-        cell, segment, blocks = waiting[0]
+        cell, segment, left_of_cell = waiting[0]
         pace = self.pace.get(cell.shape, max(self.pace.values(), default=np.inf))  # a new shape: as slow as the slowest so far
         count = max(self.spread, int(self.unit_seconds / (pace * (segment.stop - segment.start))))
-        if platform() != "cpu":
+        if blocks.platform() != "cpu":
             count = 1  # always as many runs at once: on an accelerator the bits depend on that
         left = sum(len(others) for _, _, others in waiting)
         count = min(count, self._fitting(cell, segment), max(self.spread, -(-left // self.workers)))
-        first, taken = blocks.popleft(), 1
-        while blocks and taken < count and blocks[0] == first + taken:
-            blocks.popleft()
-            taken += 1
-        if not blocks:
+        first, taken = _consecutive(left_of_cell, count)
+        if not left_of_cell:
             waiting.popleft()
         return self._batch(cell, segment, first, taken)
 
@@ -330,20 +354,21 @@ class _Runner:
         self.at_once = min(self.at_once, room)
         return room // self.at_once
 
-    def _finish(self, future: Future, batch: Batch, attempt: int, again: deque[tuple[Batch, int]]) -> None:
-        error = future.exception()
+    def _finish(self, future: Future, batches: list[Batch], attempt: int, again: deque[tuple[list[Batch], int]]) -> None:
+        error, batch, units = future.exception(), batches[0], sum(batch.blocks for batch in batches)
         if error is None:
             seconds, results = future.result()
-            pace = seconds / (batch.blocks * (batch.stop - batch.start))
+            pace = seconds / (units * (batch.stop - batch.start))
             self.pace[batch.cell.shape] = min(pace, self.pace.get(batch.cell.shape, np.inf))
-            self._write(batch, results)
+            self._write(batches, results)
         elif isinstance(error, BrokenExecutor):
             raise StoreError(f"the executor broke ({error}); what is computed is safe, run the same command to go on") from error
-        elif batch.blocks > 1:
+        elif units > 1:
             segment = Segment(batch.start, batch.stop, list(batch.record))
-            again.extend((self._batch(batch.cell, segment, batch.first_block + i, 1), 0) for i in range(batch.blocks))
+            singles = ((one.cell, one.first_block + i) for one in batches for i in range(one.blocks))
+            again.extend(([self._batch(cell, segment, block, 1)], 0) for cell, block in singles)
         elif attempt + 1 < ATTEMPTS and not isinstance(error, NotFiniteError):
-            again.append((batch, attempt + 1))
+            again.append((batches, attempt + 1))
         else:
             runs = batch.cell.block
             at = ", ".join(points[index].label for points, index in zip(self.plan.axes.values(), batch.cell.at, strict=True))
@@ -353,9 +378,9 @@ class _Runner:
     def _work(self, unit: Unit) -> int:
         return self.cells[unit.cell].block * (unit.stop - unit.start)
 
-    def _write(self, batch: Batch, results: list[Result]) -> None:
-        for index, result in enumerate(results):
-            unit = Unit(batch.cell.id, batch.first_block + index, batch.start, batch.stop)
+    def _write(self, batches: list[Batch], results: list[Result]) -> None:
+        units = [Unit(one.cell.id, one.first_block + i, one.start, one.stop) for one in batches for i in range(one.blocks)]
+        for unit, result in zip(units, results, strict=True):
             self.files[unit] = self.store.write(unit, result)
             self.computed += 1
             self.bar.update(0 if self.in_process else self._work(unit), self._done())

@@ -16,6 +16,10 @@ def status_lines(store: Store) -> Iterator[str]:
     # Rounded down, so that 100 % is all.
     yield f"{store.path}: {100 * there // units} % computed ({there:,} of {_count(units, 'units')}, {size:.1f} MB)"
     yield f"  {counts}, {_count(store.runs, 'runs')} of {_count(store.rounds, 'rounds')} each"
+    launches = store.launches()
+    if launches is not None:
+        runs = max(cell.get("launch", 0) for cell in store.cells.values())
+        yield f"  {_count(launches, 'launches')} in all, of up to {runs:,} runs: settings of one shape are played together"
     for known in store.manifest["environments"]:
         precision = "64" if known["x64"] else "32"
         yield f"  computed with jaxbandit {known['jaxbandit']}, jax {known['jax']} on {known['platform']}, {precision} bits"
@@ -45,4 +49,4 @@ def verify_lines(store: Store) -> tuple[bool, list[str]]:
 
 def _count(number: int, things: str) -> str:
     """``1 unit``, ``1,200 units``; losses and delays have no singular here, they name axes."""
-    return f"{number:,} {things if number != 1 or things in ('losses', 'delays') else things.removesuffix('s')}"
+    return f"{number:,} {things if number != 1 or things in ('losses', 'delays') else things.removesuffix('es' if things == 'launches' else 's')}"

@@ -87,6 +87,20 @@ class Store:
                 for block in range(self.blocks(cell)):
                     yield Unit(name, block, segment.start, segment.stop)
 
+    def launches(self) -> int | None:
+        """How many launches the whole sweep takes: those of cells that are packed, and one for each other unit; None if none is."""
+        if not any("launch" in cell for cell in self.cells.values()):
+            return None
+        alone, together = 0, {}
+        for cell in self.cells.values():
+            for start, stop, _ in self.segments(cell):
+                if "launch" in cell and "shape" in cell:
+                    group = cell["shape"], start, stop, cell["launch"] // cell["block"]
+                    together[group] = together.get(group, 0) + self.blocks(cell)
+                else:
+                    alone += self.blocks(cell)
+        return alone + sum(-(-units // group[-1]) for group, units in together.items())
+
     def unit_counts(self) -> dict[str, int]:
         """Cell -> how many units it has when the sweep is finished."""
         return {name: self.blocks(cell) * len(self.segments(cell)) for name, cell in self.cells.items()}

@@ -16,7 +16,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.cli.verify import verify
 from jaxbandit.result import Result
-from jaxbandit.sweeps import Store, StoreError, batch, plan, run
+from jaxbandit.sweeps import Store, StoreError, batch, run
 from tests.sweeps.examples import DELAYS, LEARNERS, LOSSES, ROUNDS, RUNS, digests, spec
 
 
@@ -262,7 +262,7 @@ def test_failed_unit_is_tried_alone_listed_and_the_rest_goes_on(tmp_path, monkey
             raise MemoryError("no more")
         return real(one)
 
-    monkeypatch.setattr(run, "play", fails_on_one_block)
+    monkeypatch.setattr(batch, "play", fails_on_one_block)
     summary = jb.sweep(spec(), tmp_path / "out")
     assert (summary.done, len(summary.failed)) == (11, 1)
     (name, reason) = next(iter(summary.failed.items()))
@@ -300,24 +300,10 @@ def test_memory_budget(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match=r"a single block of Uniform with Geometric delays needs about \d+ MB"):
         jb.sweep(spec(delays=[jb.delays.Geometric(3.0, bound=2**19)]), tmp_path / "a", memory=900 << 20)
     sizes = []
-    monkeypatch.setattr(run, "play", lambda one, progress, real=batch.play: sizes.append(one.blocks) or real(one))
+    monkeypatch.setattr(batch, "play", lambda one, progress, real=batch.play: sizes.append(one.blocks) or real(one))
     jb.sweep(spec(runs=256 * 12, losses=LOSSES[:1], learners=LEARNERS[:1]), tmp_path / "b", memory=run.PROGRAM_BYTES + (3 << 20))
     assert max(sizes) <= 3
     assert sum(sizes) == 12
-
-
-def test_accelerators_play_always_as_many_runs_at_once(tmp_path, monkeypatch):
-    """There the program depends on how many runs are played at once: units are large, and each is played alone."""
-    for module in (plan, run):
-        monkeypatch.setattr(module, "platform", lambda: "gpu")
-    sizes = []
-    monkeypatch.setattr(run, "play", lambda one, progress, real=batch.play: sizes.append(one.blocks) or real(one))
-    summary = jb.sweep(spec(runs=20_000, losses=LOSSES[:1], learners=LEARNERS[:1]), tmp_path / "out")
-    assert (summary.done, sizes) == (3, [1, 1, 1])
-    assert Store.open(tmp_path / "out").manifest["cells"][0]["block"] == 8192
-    monkeypatch.undo()
-    with pytest.raises(StoreError, match="begun with blocks of another number of runs"):
-        jb.sweep(spec(runs=20_000, losses=LOSSES[:1], learners=LEARNERS[:1]), tmp_path / "out")
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])

@@ -1,0 +1,173 @@
+"""Two checkouts against each other on one core: which is faster, and how sure is that?
+
+    python experiments/bench/turns.py OLD NEW [--turns 30] [--core 1] [--only TEXT ...]
+
+For each setting there is one process for each checkout, pinned to the same core. They take turns, many short ones, and each says how
+much processor time its turn took, so that other load on the machine cancels to a large part. Printed is NEW's speed over OLD's:
+the geometric mean of the middle half of the turns, with its 95 % interval. What a call costs beside its rounds is in the last rows (one round, one block).
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+
+LEARNERS = [
+    "bobw",
+    "zimmert-seldin",
+    "robust-bobw",
+    "asymmetric-bobw",
+    "tsallis-inf",
+    "banker",
+    "arm-dependent",
+    "delayed-exp3",
+    "dew",
+    "skipper",
+    "fixed-delay-exp3",
+    "exp3",
+    "exp3++",
+    "ucb1",
+    "kl-ucb",
+    "thompson",
+    "successive-elimination",
+    "phased-elimination",
+    "qpm-d",
+    "bold",
+    "uniform",
+]
+# What learners must be told, by the name of their fields; any numbers do.
+TOLD = {"max_delay": 127, "delay": 10, "horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "capacity": 64}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    learner: str = "bobw"
+    arms: int = 10
+    law: str = "fixed"
+    rounds: int = 2_000
+    runs: int = 512
+
+
+def settings() -> Iterator[tuple[str, Setting]]:
+    """What is compared, by name; each turn takes some tenths of a second."""
+    for arms, rounds in ((2, 6_000), (10, 2_000), (100, 300)):
+        yield f"K={arms}, a fixed delay", Setting(arms=arms, rounds=rounds)
+        yield f"K={arms}, a delay for each play", Setting(arms=arms, rounds=rounds // 2, law="geometric")
+    for learner in LEARNERS:
+        yield f"{learner}, a fixed delay", Setting(learner, rounds=1_000)
+    for learner in ("bobw", "tsallis-inf", "ucb1"):
+        yield f"{learner}, a delay for each play", Setting(learner, rounds=1_000, law="geometric")
+    yield "a call of one round", Setting(rounds=1, runs=256)
+    yield "a call of one round, a delay for each play", Setting(rounds=1, runs=256, law="geometric")
+
+
+def work(setting: Setting) -> None:
+    """In a process of its own: play once for every line that comes in, and say how much processor time it took."""
+    import time
+    import warnings
+
+    import jax
+
+    import jaxbandit as jb
+
+    warnings.simplefilter("ignore")  # constants of learners do not matter here
+    jb.use_all_cores()
+    cls = jb.REGISTRY[setting.learner]
+    needed = [one.name for one in dataclasses.fields(cls) if one.default is one.default_factory is dataclasses.MISSING]
+    learner = cls(**{name: jb.TsallisINF() if name == "base" else TOLD[name] for name in needed})
+    losses = jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)])
+    delays = jb.delays.Fixed(10) if setting.law == "fixed" else jb.delays.Geometric(10.0, bound=127)
+    calls = 20 if setting.rounds == 1 else 1
+
+    def once() -> float:
+        begun = time.process_time()
+        for _ in range(calls):
+            jb.simulate(learner, losses, delays, rounds=setting.rounds, runs=setting.runs, key=jax.random.key(0))
+        return (time.process_time() - begun) / calls
+
+    for _ in range(2):
+        once()
+    print(jb.__file__, flush=True)
+    for _ in sys.stdin:
+        print(once(), flush=True)
+
+
+def start(checkout: str, setting: Setting, core: int) -> subprocess.Popen:
+    path = os.path.abspath(checkout)
+    call = [sys.executable, os.path.abspath(__file__), "--work", json.dumps(dataclasses.asdict(setting))]
+    process = subprocess.Popen(
+        call,
+        cwd=path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+    assert process.stdout is not None
+    found = process.stdout.readline().strip()
+    if not found.startswith(path):
+        raise SystemExit(f"{checkout}: its process did not begin, or imported {found or 'nothing'}")
+    return process
+
+
+def turn(process: subprocess.Popen) -> float:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def compare(old: str, new: str, setting: Setting, turns: int, core: int) -> tuple[float, float, float, float]:
+    """Seconds of a turn of the old one, NEW's speed over OLD's, and its 95 % interval."""
+    workers = [start(checkout, setting, core) for checkout in (old, new)]
+    try:
+        ratios, seconds = [], []
+        for index in range(turns):
+            order = (0, 1) if index % 2 else (1, 0)  # who goes first alternates too
+            took = dict(sorted((which, turn(workers[which])) for which in order))
+            ratios.append(math.log(took[0] / took[1]))
+            seconds.append(took[0])
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    # The middle half of the turns, as a turn that was disturbed says nothing; the interval by drawing turns anew.
+    draw = random.Random(0)
+    means = sorted(_middle(draw.choices(ratios, k=turns)) for _ in range(1_000))
+    return statistics.median(seconds), math.exp(_middle(ratios)), math.exp(means[25]), math.exp(means[974])
+
+
+def _middle(ratios: list[float]) -> float:
+    count = len(ratios)
+    return statistics.fmean(sorted(ratios)[count // 4 : count - count // 4])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--turns", type=int, default=30)
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--only", nargs="*", default=[], help="settings whose names contain one of these")
+    given = parser.parse_args()
+    print("| setting | ms of processor time in OLD | NEW's speed over OLD's | 95 % interval |\n|---|---|---|---|")
+    for name, setting in settings():
+        if given.only and not any(text in name for text in given.only):
+            continue
+        seconds, ratio, low, high = compare(given.old, given.new, setting, given.turns, given.core)
+        print(f"| {name} | {1e3 * seconds:.1f} | {ratio:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(Setting(**json.loads(sys.argv[2])))
+    else:
+        main()

@@ -1,0 +1,42 @@
+"""Gradients in the large blocks of an accelerator, here played by a CPU that says it is one."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import blocks, forms
+from jaxbandit.gradients import estimators, programs
+
+GAME = jb.BestOfBothWorlds(4), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(4)
+
+
+@pytest.mark.parametrize(
+    ("options", "copies"),
+    [
+        ({"only": ["factor"]}, 2),
+        pytest.param({"only": ["factor"], "reverse": True}, 16, marks=pytest.mark.thorough),
+        pytest.param({"only": ["factor"], "estimator": "paired"}, 1, marks=pytest.mark.thorough),
+        pytest.param({"only": ["factor"], "estimator": "score"}, 2, marks=pytest.mark.thorough),
+    ],
+)
+def test_one_large_block(monkeypatch, options, copies):
+    """Run by run the same derivatives, whatever the block; a block as large as the memory for their copies allows."""
+    arguments = dict(rounds=70, runs=600, key=jax.random.key(1), **options)
+    here = jb.regret_gradient(*GAME, **arguments)
+    sizes, real, kept, choose = [], programs.play_blocks, [], estimators.form_for
+
+    def counted(play, game, *, size, progress):
+        sizes.append(size)
+        return real(play, game, size=size, progress=progress)
+
+    monkeypatch.setattr(programs, "play_blocks", counted)
+    monkeypatch.setattr(estimators, "form_for", lambda game, at_once: kept.append(at_once) or choose(game, at_once=at_once))
+    monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    monkeypatch.setattr(forms, "SIZES", (64, 1024, 4096))
+    there = jb.regret_gradient(*GAME, **arguments)
+    assert (set(sizes), kept) == ({1024}, [copies])
+    # Baselines of the score and groups of reverse mode are of the block; derivatives of the others are the runs' own.
+    apart = 5 * there.error.factor if "score" in options.values() else 0.02 * abs(here.gradient.factor)
+    assert abs(there.gradient.factor - here.gradient.factor) < apart
+    np.testing.assert_allclose(there.value, here.value, rtol=2e-3)
