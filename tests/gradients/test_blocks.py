@@ -1,5 +1,7 @@
 """Gradients in the large blocks of an accelerator, here played by a CPU that says it is one."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ GAME = jb.BestOfBothWorlds(4), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.F
 )
 def test_one_large_block(monkeypatch, options, copies):
     """Run by run the same derivatives, whatever the block; a block as large as the memory for their copies allows."""
-    arguments = dict(rounds=70, runs=600, key=jax.random.key(1), **options)
+    arguments: dict[str, Any] = {"rounds": 70, "runs": 600, "key": jax.random.key(1), **options}
     here = jb.regret_gradient(*GAME, **arguments)
     sizes, real, kept, choose = [], programs.play_blocks, [], estimators.form_for
 
