@@ -15,6 +15,7 @@ from jaxbandit.delays import Delays
 from jaxbandit.flat import MOST_ARMS, FlatRounds
 from jaxbandit.game import Game, Records, State
 from jaxbandit.pending import ring_size
+from jaxbandit.settings import declared_axes
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (`jaxbandit bench` shows others)
 SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
@@ -38,7 +39,8 @@ class Form:
 
     def applied(self, game: Game) -> Game:
         """The game with plays that wait as this form has it."""
-        game = dataclasses.replace(game, arrivals=self.arrivals)
+        broadcast = bool(game.own) and self.evaluation == "array"
+        game = dataclasses.replace(game, arrivals=self.arrivals, broadcast=broadcast)
         if not game.delays.roomy or game.mask is not None or self.ring not in RINGS:
             return game
         delays: Any = game.delays
@@ -71,7 +73,7 @@ def choose_form(game: Game, platform: str, memory: int | None = None, runs: int 
     """The form for ``runs`` runs of a game (those it has, by default) on a ``platform`` with ``memory`` bytes."""
     num_arms, runs = game.losses.num_arms, runs or game.runs.size
     ring = ring_rows(game.delays, num_arms)
-    if platform == "cpu" and not game.own:
+    if platform == "cpu" and (not game.own or _can_broadcast(game)):
         return Form("cpu", block_size(num_arms), "array", "listed", 0, ring)
     if platform == "cpu":
         form = Form("cpu", block_size(num_arms), "flat", "listed", 0, ring)
@@ -88,6 +90,15 @@ def choose_form(game: Game, platform: str, memory: int | None = None, runs: int 
     if game.own:
         return _with_settings(form, note)
     return dataclasses.replace(form, evaluation="array" if note else "flat", note=note)
+
+
+def _can_broadcast(game: Game) -> bool:
+    """Whether values for each run are only in fields of the losses that arrays of runs can read as they are."""
+    before = len(jax.tree.leaves(game.learner))
+    fields = declared_axes(game.losses)
+    own = {place - before for place, flag in enumerate(game.own) if flag}
+    allowed = {place for place, (name, _) in enumerate(fields) if name.rpartition(".")[2] in game.losses.by_run}
+    return not game.measure and own <= allowed
 
 
 def with_runs(game: Game, count: int) -> Game:

@@ -89,6 +89,7 @@ class Game:
     mask: jax.Array | None = None  # [] uint32, for a ring of which not all rows are used: see pending
     arrivals: Literal["listed", "slots", "dense"] = static(default="listed")  # how plays wait: pending or jaxbandit.slots
     own: tuple[bool, ...] = static(default=())  # leaves of learner, losses and delays with a value for each run; (): none
+    broadcast: bool = static(default=False)  # all of those are read on arrays of runs as they are: see `by_run` of losses
 
     @classmethod
     def set_up(
@@ -115,7 +116,7 @@ class Game:
 
     def start(self) -> State:
         """The state before round 1."""
-        if self.own:
+        if self.own and not self.broadcast:
             return for_each_run(Game.start, self)
         num_arms, shape = self.losses.num_arms, self.runs.shape
         learner = self.learner.init(num_arms, shape)
@@ -124,7 +125,7 @@ class Game:
         lead = () if self.delays.shared else shape
         # The shape is asked of a function that lives as long as the module: JAX's caches know functions by reference.
         play = Play(jnp.zeros(shape, jnp.int32), zero, zero, *jax.eval_shape(_first_memo, self, learner))
-        excess = None if self.losses.stationary else Sum.zero((num_arms,))
+        excess = None if self.losses.stationary else Sum.zero((num_arms, *(shape if self.broadcast else ())))
         measured = tuple(measurement.init(num_arms, shape) for measurement in self.measure)
         if self.arrivals == "listed":
             pending = Pending.start(self.delays, play, lead, self._keeps_due())
@@ -175,7 +176,7 @@ class Game:
         pending, learner = pending.deliver(t, self.delays.fixed_age(), self.learner.observe, acted, differentiable)
 
         means = self.losses.expected(t)
-        above = means - means.min()
+        above = means - means.min(0)
         suffered = arms.inner(probabilities, above)
         excess = None if state.excess is None else state.excess.add(above)
         arrivals = round.outstanding + 1 - pending.outstanding
@@ -196,8 +197,11 @@ class Game:
         """Pseudo-regret so far against the best arm in hindsight, ``[...]``."""
         if state.excess is None:
             return state.suffered.value + state.suffered.error
-        best = jnp.argmin(state.excess.value + state.excess.error)
-        return (state.suffered.value - state.excess.value[best]) + (state.suffered.error - state.excess.error[best])
+        best = jnp.argmin(state.excess.value + state.excess.error, 0)
+        value, error = (
+            arms.pick(part, best) if self.broadcast else part[best] for part in (state.excess.value, state.excess.error)
+        )
+        return (state.suffered.value - value) + (state.suffered.error - error)
 
     def readings(self, state: State) -> dict[str, jax.Array]:
         """What the measurements say so far, by name, ``[..., runs]``."""
@@ -242,7 +246,7 @@ class Game:
         return rounds.leave(carry)[0], records
 
     def _records(self, state: State, probabilities: jax.Array | None) -> "Records":
-        if self.own:
+        if self.own and not self.broadcast:
             regret, readings = for_each_run(lambda game, state: (game.regret(state), game.readings(state)), self, state)
             return Records(regret, probabilities, readings)
         return Records(self.regret(state), probabilities, self.readings(state))

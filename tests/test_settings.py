@@ -69,3 +69,20 @@ def test_a_wrapper_has_them_too():
     mixed, three = (jb.simulate(jb.BOLD(jb.TsallisINF(scale=one), 3), *game, **options).regret[0] for one in (scales, 3.0))
     np.testing.assert_allclose(mixed[::2], three[::2], rtol=1e-3)
     assert np.any(np.abs(mixed - three)[1::2] > 0.1)
+
+
+def test_rates_of_each_run_are_played_on_arrays():
+    """Means of losses with the runs as last axis are read as they are: the runs play what they play where all have their means.
+
+    Fails if the regret is counted against the best arm of another run, or if runs read each other's means.
+    """
+    random, runs = np.random.default_rng(0), 256
+    means = random.uniform(size=(2, 3, runs))
+    delays = jb.delays.UniformRandom(0, 6)
+    for law in (lambda m: jb.losses.Switching(m, [1, 30]), lambda m: jb.losses.Bernoulli(m[0])):
+        together = jb.simulate(jb.TsallisINF("rv"), law(means), delays, rounds=60, runs=runs, key=KEY, record=[30, 60])
+        assert together.program["evaluation"] == "array"
+        for run in (0, 255):
+            alone = jb.simulate(jb.TsallisINF("rv"), law(means[..., run]), delays, rounds=60, runs=runs, key=KEY, record=[30, 60])
+            np.testing.assert_allclose(together.regret[:, run], alone.regret[:, run], rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(together.total_delay, alone.total_delay)

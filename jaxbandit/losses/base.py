@@ -23,6 +23,7 @@ class Losses:
     length: int | None = None  # how many rounds there are losses for; None: any number
     chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
     value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
+    by_run: tuple[str, ...] = ()  # fields that may also have the runs as last axis in `expected` and `sample`, on arrays of runs
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)

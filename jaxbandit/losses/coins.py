@@ -30,6 +30,7 @@ class Bernoulli(WithMeans):
     means: Numbers = number(default=None, high=1.0, axes="K", instead="rewards")
     rewards: InitVar[Numbers | None] = None
     chance_fields: ClassVar[tuple[str, ...]] = ("means",)
+    by_run: ClassVar[tuple[str, ...]] = ("means",)
 
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.means)
@@ -95,6 +96,7 @@ class Switching(Losses):
     means: Numbers = number(high=1.0, axes="PK")
     starts: Numbers = whole_number(low=1, high=MOST_ROUNDS, axes="P")
     chance_fields: ClassVar[tuple[str, ...]] = ("means",)
+    by_run: ClassVar[tuple[str, ...]] = ("means",)
 
     @property
     def num_arms(self) -> int:
