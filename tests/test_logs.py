@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.cli.run import from_words
+from jaxbandit.sweeps import SpecError
+from jaxbandit.sweeps.plan import Plan
 
 TRACE = Path(__file__).parents[1] / "experiments" / "delay_trace" / "conversions.csv"
 COLUMNS = dict(arm="ad", action="shown", feedback="bought")
@@ -232,6 +235,51 @@ law_if_zero = { name = "empirical", delays = [0, 1, 4] }
     )
     jb.sweep(str(tmp_path / "spec.toml"), tmp_path / "out")
     assert jb.open_sweep(tmp_path / "out").regret.shape[-1] == 4
+
+
+LOG_ENTRY = dict(name="log", file="log.csv", arm="ad", action="shown", feedback="bought", window="5m")
+
+
+def test_a_log_in_a_spec(tmp_path):
+    """By its file name and columns: the very laws of load_log, a grid over windows, and words on the command line."""
+    log, short = load(write(tmp_path / "log.csv")), load(tmp_path / "log.csv", window="1m")
+    fields = "\n".join(f'{name} = "{value}"' for name, value in LOG_ENTRY.items())
+    without = "\n".join(line for line in fields.splitlines() if not line.startswith("window"))
+    (tmp_path / "spec.toml").write_text(
+        f'rounds = 50\nruns = 4\n[[learners]]\nname = "uniform"\n[[losses]]\n{fields}\n'
+        f'[[delays]]\n{without}\ngrid = {{ window = ["5m", "1m"] }}\n'
+    )
+    plan = Plan.make(tmp_path / "spec.toml")
+    assert [cell.delays.bound for cell in plan.cells] == [log.delays.bound, short.delays.bound]
+    np.testing.assert_array_equal(plan.cells[0].losses.means, log.means)
+    for cell, law in zip(plan.cells, (log.delays, short.delays), strict=True):
+        np.testing.assert_array_equal(cell.delays.law_if_one.delays, law.law_if_one.delays)
+    assert [point.label for point in plan.axes["delays"]] == ["log window=5m", "log window=1m"]
+    words = "log(" + ", ".join(f'{name}="{value}"' for name, value in LOG_ENTRY.items() if name != "name") + ")"
+    document = from_words({"learners": "uniform", "losses": words, "delays": "fixed(3)"}) | {"rounds": 9, "runs": 2}
+    np.testing.assert_array_equal(Plan.make(document, folder=tmp_path).cells[0].losses.means, log.means)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"file": "other.csv"}, r"delays\[0\]: 'other.csv' cannot be read"),
+        ({"file": "../log.csv"}, "leads out of the spec's folder"),
+        ({"file": 3}, r"delays\[0\].file: 3 is not the name of a file"),
+        ({"arm": "campaign"}, "there is no column 'campaign'; name yours with arm="),
+        ({"window": "soon"}, "window='soon' is not a length of time"),
+        ({"window": None}, "give window=, as '7d'"),
+        ({"colour": "red"}, r"delays\[0\].colour: 'log' has no such field"),
+        ({"action": 3}, "action = 3 is not a text"),
+    ],
+)
+def test_a_wrong_log_in_a_spec(tmp_path, change, message):
+    write(tmp_path / "log.csv")
+    entry = {name: value for name, value in {**LOG_ENTRY, **change}.items() if value is not None}
+    losses = [{"name": "bernoulli", "means": [0.3, 0.5]}]
+    document = {"rounds": 9, "runs": 2, "learners": [{"name": "uniform"}], "losses": losses, "delays": [entry]}
+    with pytest.raises(SpecError, match=message):
+        Plan.make(document, folder=tmp_path)
 
 
 TEXT = "ad,shown,bought\na,1,2\n"

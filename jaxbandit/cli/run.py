@@ -44,7 +44,7 @@ def run(
     losses
         Such as "bernoulli(means=[0.3, 0.5, 0.5])".
     delays
-        Such as "fixed(delay=10)".
+        Such as "fixed(delay=10)", or 'log(file="log.csv", action="shown", feedback="bought", window="7d")', as for losses.
     rounds
         In place of the spec's; without a spec 10000.
     runs
@@ -71,7 +71,7 @@ def run(
         ]
         if given:
             raise CommandError(f"{given[0]}: give a spec or name the learner, losses and delays, not both")
-    plan = Plan.make(source, rounds=rounds, runs=runs, imports=imports)
+    plan = Plan.make(source, rounds=rounds, runs=runs, imports=imports, folder=Path())
     if len(plan.cells) != 1:
         raise CommandError(f"{spec}: this spec has {len(plan.cells)} cells; `run` plays one, `sweep` plays them all")
     for note in plan.notes:

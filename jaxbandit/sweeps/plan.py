@@ -10,6 +10,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -77,9 +78,20 @@ class Plan:
     notes: list[str]  # warnings, such as a learner that is told too small a delay
 
     @classmethod
-    def make(cls, source: Any, *, rounds: int | None = None, runs: int | None = None, imports: bool = False) -> "Plan":
-        """Read and check a spec; every problem is reported at once, before anything is compiled or written."""
-        reader = SpecReader(source, imports)
+    def make(
+        cls,
+        source: Any,
+        *,
+        rounds: int | None = None,
+        runs: int | None = None,
+        imports: bool = False,
+        folder: Path | None = None,
+    ) -> "Plan":
+        """Read and check a spec; every problem is reported at once, before anything is compiled or written.
+
+        ``folder``: where the files lie that a spec names which is not a file itself.
+        """
+        reader = SpecReader(source, imports, folder)
         spec = reader.spec
         rounds, runs = spec.rounds if rounds is None else rounds, spec.runs if runs is None else runs
         _check_numbers(reader, rounds, runs)

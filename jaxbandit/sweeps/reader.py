@@ -11,13 +11,15 @@ import itertools
 import math
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from jaxbandit.pytrees import is_numeric, show
+from jaxbandit.sweeps.recorded import NAME as LOG
+from jaxbandit.sweeps.recorded import FromLog
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find, suggest
 
 SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
@@ -53,12 +55,13 @@ def _with_label(label: Any, entry: Any) -> Any:
 class SpecReader:
     """Reads a spec and collects its problems; :meth:`finish` raises them."""
 
-    def __init__(self, source: Any, imports: bool = False):
+    def __init__(self, source: Any, imports: bool = False, folder: Path | None = None):
+        """``folder``: where the files lie that a spec names which is not a file itself; None: it may name none."""
         self.problems: list[str] = []
         self.imports = imports
         is_file = isinstance(source, str | Path)
         self.name = str(source) if is_file else "spec"
-        self.folder = Path(source).resolve().parent if is_file else None
+        self.folder = Path(source).resolve().parent if is_file else folder and folder.resolve()
         spec = source if isinstance(source, Spec) else self._document(read_toml(Path(source)) if is_file else source)
         self.spec = dataclasses.replace(spec, **{name: _plain_numbers(vars(spec)[name]) for name in _NUMBERS})
 
@@ -150,7 +153,7 @@ class SpecReader:
             paths |= {key: f"{path}.grid.{key}[{number}]" for key, number in places.items()}
             made = self._make(axis, cls, fields, paths, path)
             if made is not _WRONG:
-                about = describe(axis, made) | {"name": entry.name}
+                about = describe(axis, made) | ({} if cls is FromLog else {"name": entry.name})
                 label = " ".join([entry.label or entry.name, *(f"{key}={texts[key][number]}" for key, number in places.items())])
                 yield AxisPoint(label, path, made, about, tuple(places)), fields
 
@@ -172,7 +175,7 @@ class SpecReader:
     def _class(self, axis: Axis, path: str, name: str) -> type | None:
         if ":" in name:
             return self._imported(path, name)
-        cls = find(axis, name)
+        cls = FromLog if name == LOG and axis != "learners" else find(axis, name)
         if cls is None:
             self.problem(f"{path}.name", f"{name!r} is not known; {suggest(name, CATALOGUE[axis])}")
         return cls
@@ -243,7 +246,12 @@ class SpecReader:
                 else self._leaf(axis, paths[key], value)
                 for key, value in fields.items()
             }
-            return cls(**values) if len(self.problems) == before else _WRONG
+            made = cls(**values) if len(self.problems) == before else _WRONG
+            return (
+                self._from_file(path, made.file, lambda file: made.law(axis, file))
+                if cls is FromLog and made is not _WRONG
+                else made
+            )
         except Exception as error:  # a class of the user's own may raise anything
             self.problem(path, f"{type(error).__name__}: {error}")
             return _WRONG
@@ -265,7 +273,7 @@ class SpecReader:
     def _leaf(self, axis: Axis, path: str, value: Any) -> Any:
         """A number, an array of them, an array from a file, or a learner or law inside this one."""
         if isinstance(value, Mapping) and "file" in value:
-            return self._from_file(path, value)
+            return self._numbers(path, value)
         if isinstance(value, Mapping):
             return self._nested(axis, path, value)
         if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
@@ -297,20 +305,33 @@ class SpecReader:
             return _WRONG
         return self._make(axis, cls, entry.fields, {key: f"{path}.{key}" for key in entry.fields}, path)
 
-    def _from_file(self, path: str, table: Mapping[str, Any]) -> Any:
-        """``{ file = "trace.csv" }`` or ``.npy``: numbers from a file that lies in the spec's own folder."""
+    def _numbers(self, path: str, table: Mapping[str, Any]) -> Any:
+        """``{ file = "trace.csv" }`` or ``.npy``: numbers from a file."""
         name = table["file"]
         if set(table) != {"file"} or not isinstance(name, str) or not name.endswith((".npy", ".csv")):
             self.problem(path, f"{show(dict(table))}: write {{ file = 'NAME.npy' }} or {{ file = 'NAME.csv' }}")
+            return _WRONG
+        return self._from_file(path, name, read_numbers)
+
+    def _from_file(self, path: str, name: Any, read: Callable[[Path], Any]) -> Any:
+        """What ``read`` makes of a file that lies in the spec's own folder."""
+        if not isinstance(name, str):
+            self.problem(f"{path}.file", f"{show(name)} is not the name of a file")
         elif self.folder is None:
             self.problem(path, "a file can only be named in a spec that is a file itself")
         else:
             try:
                 found = (self.folder / name).resolve()
                 if found.is_relative_to(self.folder):
-                    return read_numbers(found)
+                    return read(found)
                 self.problem(path, f"{name!r} leads out of the spec's folder; put the file beside the spec")
-            except (OSError, ValueError, EOFError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+            except (
+                OSError,
+                ValueError,
+                EOFError,
+                ImportError,
+                RuntimeError,
+            ) as error:  # RuntimeError: links that lead in a circle
                 self.problem(path, f"{name!r} cannot be read: {error}")
         return _WRONG
 

@@ -1,0 +1,33 @@
+"""Losses and delays of a log, in a spec: ``name = "log"``, the file, and the columns of :func:`jaxbandit.load_log`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from jaxbandit.logs import load_log
+from jaxbandit.pytrees import static
+
+NAME = "log"
+
+
+@dataclasses.dataclass(frozen=True)
+class FromLog:
+    """An entry ``[[losses]]`` or ``[[delays]]`` whose law is read from a log; its fields are the arguments of ``load_log``."""
+
+    file: str = static()
+    arm: str | None = static(default=None)
+    action: str = static(default="action_time")
+    feedback: str = static(default="feedback_time")
+    loss: str | None = static(default=None)
+    reward: str | None = static(default=None)
+    window: str | float | None = static(default=None)
+    unit: str | None = static(default=None)
+
+    def law(self, axis: str, path: Path) -> Any:
+        """The losses, or the delays, of the log at ``path``."""
+        for field, value in vars(self).items():
+            if value is not None and not isinstance(value, str) and field != "window":
+                raise ValueError(f"{field} = {value!r} is not a text")
+        options = {name: value for name, value in vars(self).items() if name != "file"}
+        log = load_log(path, **options)
+        return log.losses if axis == "losses" else log.delays
