@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     ("theory", ("theory",), "bounds, measurements of the analysis, lower-bound games"),
     ("figures", ("plots", "webpage"), "matplotlib, and what all HTML pages share"),
-    ("live", ("agent",), "one decision at a time, feedback whenever it comes"),
+    ("live", ("agent", "advice"), "one decision at a time, feedback whenever it comes; which learner for a log"),
     ("gradients", ("gradients",), "the expected regret's derivative; tune()"),
     ("sweeps", ("sweeps",), "spec, plan, store, run, open, report"),
     ("public names", ("",), "import jaxbandit as jb: re-exports, nothing else"),

@@ -22,7 +22,7 @@ GIVEN = {
     "Optimum",
     "Played",
 }
-GIVEN |= {"ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
+GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
 API = Path(__file__).parent / "api"
 
 

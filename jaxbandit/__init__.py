@@ -1,6 +1,7 @@
 """jaxbandit: the laboratory for bandits with delayed feedback, in JAX."""
 
-from jaxbandit import delays, extend, learners, losses, measure, plots, theory
+from jaxbandit import delays, extend, learners, logs, losses, measure, plots, theory
+from jaxbandit.advice import Advice, advise
 from jaxbandit.agent import Agent, Ticket, TicketError
 from jaxbandit.blocks import use_all_cores
 from jaxbandit.conformance import check_delays, check_learner, check_losses
@@ -45,6 +46,7 @@ __all__ = [
     "KLUCB",
     "QPMD",
     "REGISTRY",
+    "Advice",
     "Agent",
     "ArmDependentFTRL",
     "AsymmetricBestOfBothWorlds",
@@ -75,6 +77,7 @@ __all__ = [
     "Tuned",
     "Uniform",
     "ZimmertSeldin",
+    "advise",
     "check_delays",
     "check_learner",
     "check_losses",
@@ -84,6 +87,7 @@ __all__ = [
     "learners",
     "load_log",
     "load_trace",
+    "logs",
     "losses",
     "measure",
     "open_sweep",

@@ -9,7 +9,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 import jaxbandit
-from jaxbandit.cli import bench, claims, demo, doctor, export, report, run, status, sweep, tune, verify
+from jaxbandit.cli import advise, bench, claims, demo, doctor, export, report, run, status, sweep, tune, verify
 from jaxbandit.cli.speaking import WRONG_COMMAND, speak
 
 RESUMABLE = "what is computed is safe, and the same command goes on from here"
@@ -25,6 +25,7 @@ COMMANDS = {
     export.export: ALL_OR_NOTHING,
     report.report: ALL_OR_NOTHING,
     tune.tune: ALL_OR_NOTHING,
+    advise.advise: ALL_OR_NOTHING,
     bench.bench: ALL_OR_NOTHING,
     claims.claims: RESUMABLE,
     doctor.doctor: ALL_OR_NOTHING,

@@ -1,0 +1,223 @@
+"""Advice against formulas written down here: rates, worlds, intervals, what an even split loses; the page; wrong input."""
+
+import html.parser
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import jaxbandit as jb
+from jaxbandit.advice import candidates, standing, worlds
+from jaxbandit.cli.app import call
+
+COLUMNS = dict(arm="ad", action="shown", feedback="bought")
+FEW = {name: (name, {}, [{}]) for name in ("thompson", "uniform")} | {"ucb1": ("ucb1", {}, [{}, {"alpha": 0.1}])}
+
+
+def text(rows=400, rates=(0.1, 0.3, 0.5), arms=("a", "b", "c")):
+    """A click every minute; conversions come after half an hour or less."""
+    random = np.random.default_rng(0)
+    lines = ["ad,shown,bought"]
+    for row in range(rows):
+        which = row % len(arms)
+        bought = 60 * row + int(random.integers(1800)) if random.uniform() < rates[which] else ""
+        lines.append(f"{arms[which]},{60 * row},{bought}")
+    return "\n".join([*lines, ""])
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "log.csv").write_text(text())
+    return jb.load_log(tmp_path / "log.csv", **COLUMNS, window="40m")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Three learners, so that little is compiled."""
+    monkeypatch.setattr(candidates, "TRIED", FEW)
+
+
+def test_every_learner_is_tried_or_left_out_for_a_reason():
+    tried = {name for name, *_ in candidates.TRIED.values()}
+    assert tried | set(candidates.LEFT_OUT) == set(jb.learners.REGISTRY)
+    assert not tried & set(candidates.LEFT_OUT)
+    found = candidates.candidates({"max_delay": 9.0, "horizon": 200.0, "total_delay": 900.0})
+    told = {one.label: one.variants[0][1] for one in found}
+    assert (told["bobw"].max_delay, told["dew"].total_delay, told["successive-elimination"].horizon) == (9.0, 900.0, 200.0)
+    assert told["tsallis-inf rv"].estimator == "rv"
+
+
+def test_rates_are_the_posterior(log):
+    levels = np.random.default_rng(1).uniform(size=(3, 50))
+    bought = log.counts - (log.means * (log.counts + 2) - 1)
+    expected = scipy.stats.beta.ppf(levels, 1 + log.counts[:, None] - bought[:, None], 1 + bought[:, None])
+    np.testing.assert_allclose(log.means_at(levels), expected, rtol=1e-9)
+
+
+def test_the_worlds(log):
+    """By loops over phases and runs: who changes places, who fades, what the best arm in hindsight brings."""
+    rounds, runs = 323, 7  # phases of different lengths
+    levels = np.random.default_rng(2).uniform(size=(3, runs))
+    made = {one.name: one for one in worlds.worlds(log, rounds, levels)}
+    means = log.means_at(levels)
+    starts = np.asarray(made[worlds.AS_LOGGED].losses.starts)
+    phase = np.searchsorted(starts, np.arange(1, rounds + 1), side="right") - 1
+    assert np.bincount(phase).min() >= rounds // worlds.PHASES
+    for name in (worlds.AS_LOGGED, worlds.HARM, worlds.DRIFT):
+        mine = np.asarray(made[name].losses.means)
+        for run in range(runs):
+            best, worst = means[:, run].argmin(), means[:, run].argmax()
+            total = np.zeros(3)
+            for t in range(rounds):
+                expected = means[:, run].copy()
+                if name == worlds.HARM and phase[t] < 4:
+                    expected[[best, worst]] = expected[[worst, best]]
+                if name == worlds.DRIFT:
+                    share = (phase[t] + 0.5) / 16
+                    expected[best] = (1 - share) * means[best, run] + share * means[worst, run]
+                np.testing.assert_allclose(mine[phase[t], :, run], expected)
+                total += 1 - expected
+            np.testing.assert_allclose(made[name].best[run], total.max())
+    shorter = log.with_window(log.window // 2)
+    np.testing.assert_allclose(np.asarray(made[worlds.HALVED].losses.means)[0], shorter.means_at(levels))
+    assert shorter.converted < log.converted
+
+
+def test_delays_of_a_world_are_those_of_the_log(log):
+    made = worlds.worlds(log, 323, np.full((3, 1), 0.5))[0].delays
+    for mine, other in ((made.law_if_one, log.delays.law_if_one), (made.law_if_zero, log.delays.law_if_zero)):
+        for level in (0.02, 0.5, 0.98):
+            there = np.quantile(np.asarray(other.delays), level, method="inverted_cdf")
+            assert abs(np.quantile(np.asarray(mine.delays), level, method="inverted_cdf") - there) <= 1
+    short = worlds.worlds(log, 5, np.full((3, 1), 0.5))[0].delays  # nothing waits longer than there are rounds
+    assert max(np.max(short.law_if_one.delays), np.max(short.law_if_zero.delays)) <= 5
+
+
+def test_intervals():
+    values = np.random.default_rng(0).normal(size=500)
+    low, high = scipy.stats.t.interval(0.95, 499, values.mean(), scipy.stats.sem(values))
+    np.testing.assert_allclose(standing.mean_interval(values), (values.mean(), low, high), rtol=1e-4)
+    # In how many of many samples the interval of the 95 % quantile holds the true one: 95 %, within five standard errors.
+    samples = np.random.default_rng(1).normal(size=(2000, 500))
+    truth = scipy.stats.norm.ppf(0.95)
+    inside = [low <= truth <= high for _, low, high in (standing.quantile_interval(row, 0.95) for row in samples)]
+    assert abs(np.mean(inside) - 0.95) < 5 * np.sqrt(0.05 * 0.95 / 2000) + 0.005  # whole order statistics cover a little more
+
+
+def test_advice(log, few, tmp_path):
+    """What an even split loses is known exactly, run by run; whoever learns loses less; the page says it with intervals."""
+    advice = jb.advise(log, rounds=400, runs=64, seed=3)
+    random = np.random.default_rng(3)
+    means = log.means_at(random.uniform(size=(3, 64)))
+    np.testing.assert_allclose(advice.lost["as logged"]["uniform"], 400 * (means.mean(0) - means.min(0)), rtol=1e-4)
+    chosen = 400 * (log.counts / log.counts.sum() @ means - means.min(0))
+    np.testing.assert_allclose(advice.as_chosen[0], chosen.mean(), rtol=1e-9)
+    ranking = advice.ranking()
+    assert advice.recommended == ranking[0].label in ("thompson", "ucb1")
+    assert ranking[-1].label == "uniform"
+    assert ranking[-1].difference == pytest.approx(ranking[-1].lost[0] - ranking[0].lost[0])
+    assert advice.constants["ucb1"] == "alpha = 0.1"
+    sentences = advice.summary()
+    assert len(sentences) == 3
+    assert re.search(r"it loses \d+(\.\d+)? \[\d+(\.\d+)?, \d+(\.\d+)?\] conversions", sentences[0])
+    assert repr(advice).startswith(f"Advice({ranking[0].label}")
+    page = advice.write(tmp_path / "advice.html", title="Ads <1> & more").read_text()
+    assert "<h1>Ads &lt;1&gt; &amp; more</h1>" in page
+    assert "off-policy evaluation" in page
+    assert check_page(page) >= 6  # figures
+    assert jb.advise(log, rounds=400, runs=64, seed=3).summary() == sentences
+
+
+def check_page(page):
+    """Well-formed, and nothing comes from elsewhere; returns the number of figures."""
+
+    class Reader(html.parser.HTMLParser):
+        open, figures = [], 0
+
+        def handle_starttag(self, tag, attributes):
+            assert tag != "script"
+            assert not {"src", "srcset"} & {name for name, _ in attributes}
+            self.figures += tag == "svg"
+            if tag not in ("meta", "br", "link", "input"):
+                self.open.append(tag)
+
+        def handle_endtag(self, tag):
+            if self.open and self.open[-1] == tag:
+                self.open.pop()
+            else:
+                assert tag not in ("table", "section", "tr", "td", "div", "figure", "svg"), f"{tag} in {self.open}"
+
+    reader = Reader()
+    reader.feed(page)
+    assert "<link" not in page
+    return reader.figures
+
+
+def test_nothing_is_recommended_where_nothing_is_told_apart(tmp_path, few):
+    """Arms that are alike, and so few rows that any could be the best: no learner beats an even split, and that is said."""
+    (tmp_path / "log.csv").write_text(text(rows=40, rates=(0.5, 0.5)[:2], arms=("<b>", "$x$")))
+    log = jb.load_log(tmp_path / "log.csv", **COLUMNS, window="30m")
+    advice = jb.advise(log, rounds=128, runs=8)
+    assert advice.recommended is None
+    assert "No learner is recommended" in advice.summary()[0]
+    page = advice.write(tmp_path / "advice.html").read_text()
+    assert "<b></td>" not in page
+    assert "&lt;b&gt;" in page
+
+
+WRONG = {  # words after the file, content of the file (None: there is none), what the sentence says
+    "no file": ([], None, "there is no such file"),
+    "empty": ([], "", "the file is empty"),
+    "no rows": ([], "ad,shown,bought\n", "the log has no rows"),
+    "one arm": ([], text(arms=("a",), rates=(0.3,)), "the log has one arm, 'a'"),
+    "no arm column": (["--arm", "campaign"], text(), "there is no column 'campaign'; name yours with --arm"),
+    "no action column": (["--action", "when"], text(), "there is no column 'when'; name yours with --action"),
+    "no window": ([None], text(), "give --window"),
+    "a wrong window": (["--window", "soon"], text(), "--window 'soon' is not a length of time"),
+    "a window longer than the log": (["--window", "52w"], text(), "no window closes within the log"),
+    "a window that is too short": (["--window", "0s"], text().replace(",0,0\n", ",0,1\n"), "no row has feedback within"),
+    "all alike": ([None], "ad,shown,bought\na,1,2\nb,2,3\n", "every row has feedback, and all of it is the same"),
+    "loss and reward": (["--loss", "v", "--reward", "v"], text(), "--loss 'v' and --reward 'v' are given"),
+    "an unknown unit": (["--unit", "hours"], text(), "--unit 'hours' is not known"),
+    "too few rounds": (["--rounds", "5"], text(), "advice needs 128 rounds or more"),
+    "a short log": ([], text(rows=100), "advice needs 128 rounds or more"),
+    "one run": (["--runs", "1"], text(), "2 runs or more"),
+    "no runs": (["--runs", "0"], text(), "--runs 0"),
+    "half a round": (["--rounds", "1.5"], text(), "'1.5' is not a whole number"),
+    "a negative seed": (["--seed", "-1"], text(), "--seed -1"),
+    "an empty title": (["--title", " "], text(), "--title ' '"),
+    "a folder as output": (["--out", "."], text(), "--out .: this is a folder"),
+    "an output below a file": (["--out", "log.csv/x"], text(), "is a file"),
+    "semicolons": ([], text().replace(",", ";"), "not separated by commas"),
+    "an unknown option": (["--colour", "red"], text(), "--colour"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_one_sentence(tmp_path, monkeypatch, capsys, name):
+    words, content, sentence = WRONG[name]
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "log.csv").write_text(content)
+    window = [] if "--window" in words or None in words else ["--window", "40m"]
+    given = ["advise", "log.csv", *(w for w in words if w is not None), *window]
+    for option, column in (("--arm", "ad"), ("--action", "shown"), ("--feedback", "bought")):
+        given += [] if option in words else [option, column]
+    assert call(given) == 2
+    told = capsys.readouterr()
+    assert sentence in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    assert len(told.err.strip().splitlines()) <= 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ([] if content is None else ["log.csv"])
+
+
+@pytest.mark.slow
+def test_the_example_log():
+    """All learners on the log that comes with the package: its best campaign by far is found, and an even split is last or nearly so."""
+    log = jb.load_log(jb.logs.example(), arm="campaign", action="clicked_at", feedback="converted_at", window="7d")
+    advice = jb.advise(log)
+    assert advice.recommended is not None
+    assert set(advice.lost) == {"as logged", "somebody means harm", "the best wears off", "window halved"}
+    assert [one.label for one in advice.ranking()].index("uniform") >= len(candidates.TRIED) - 3
