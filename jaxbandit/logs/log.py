@@ -157,7 +157,7 @@ def example() -> Path:
     >>> import jaxbandit as jb
     >>> log = jb.load_log(jb.logs.example(), arm="campaign", action="clicked_at", feedback="converted_at", window="7d")
     >>> log
-    Log(8000 rounds, 4 arms, 482 converted)
+    Log(8000 rounds, 4 arms, 397 converted)
     """
     return Path(__file__).with_name("clicks.csv")
 
