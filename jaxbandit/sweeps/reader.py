@@ -3,7 +3,6 @@
 Every problem is collected with its path in the spec, such as ``learners[0].grid.factor[1]``, and all are told at once.
 """
 
-import collections
 import dataclasses
 import importlib
 import inspect
@@ -18,11 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxbandit.pytrees import is_numeric, show
-from jaxbandit.sweeps.recorded import NAME as LOG
-from jaxbandit.sweeps.recorded import FromLog
+from jaxbandit.sweeps.labels import is_number, told_apart, told_apart_by_fields
+from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find, suggest
 
-SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
 MOST_POINTS = 10_000  # on one axis
 MOST_NESTED = 16  # learners or laws inside one another
 _WRONG: Any = object()  # stands for an entry or a value whose problem has been told
@@ -145,7 +143,7 @@ class SpecReader:
         if math.prod(len(values) for values in entry.grid.values()) > MOST_POINTS:
             self.problem(f"{path}.grid", f"this grid has more than {MOST_POINTS} points")
             return
-        texts = {key: _told_apart(values) for key, values in entry.grid.items()}
+        texts = {key: told_apart(values) for key, values in entry.grid.items()}
         for numbers in itertools.product(*(range(len(values)) for values in entry.grid.values())):
             places = dict(zip(entry.grid, numbers, strict=True))
             fields = {**entry.fields, **{key: entry.grid[key][number] for key, number in places.items()}}
@@ -228,7 +226,7 @@ class SpecReader:
             return
         seen: dict[str, int] = {}
         for index, value in enumerate(values):
-            text = repr(float(value)) if _is_number(value) else repr(value)
+            text = repr(float(value)) if is_number(value) else repr(value)
             if text in seen:
                 self.problem(f"{path}[{index}]", f"{show(value)} is in this list twice, also at [{seen[text]}]; leave one out")
             seen.setdefault(text, index)
@@ -343,7 +341,7 @@ class SpecReader:
         labels = [point.label for point, _ in points]
         for numbers in alike.values():
             told = [{**points[number][0].about, **points[number][1]} for number in numbers] if len(numbers) > 1 else []
-            for number, words in zip(numbers, _told_apart_by_fields(told), strict=False):
+            for number, words in zip(numbers, told_apart_by_fields(told), strict=False):
                 labels[number] += words
         labelled: dict[str, AxisPoint] = {}
         for label, (point, _) in zip(labels, points, strict=True):
@@ -363,52 +361,8 @@ def _plain_numbers(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def read_numbers(path: Path) -> np.ndarray:
-    """The array in a ``.npy`` or ``.csv`` file; a header that claims more than the file holds is an error."""
-    if path.suffix == ".csv":
-        return np.loadtxt(path, delimiter=",")
-    return np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: only what is in the file can be asked for
-
-
 def _inside(thing: Any) -> list[Any]:
     """The learners or laws that are fields of another, or in a list in a field."""
     values = [vars(thing)[field.name] for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []
     flat = [inner for value in values for inner in (value if isinstance(value, tuple | list) else [value])]
     return [inner for inner in flat if dataclasses.is_dataclass(inner) and not isinstance(inner, type)]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return str(value.get("name", value.get("file", "…")))
-    if value is None:
-        return "none"
-    if isinstance(value, list | tuple | np.ndarray) and len(value) > 6:
-        return f"[{', '.join(map(_short, value[:3]))}, … {len(value)}]"
-    return f"{value:g}" if _is_number(value) else show(value).strip("'")
-
-
-def _told_apart(values: Sequence[Any]) -> list[str]:
-    """Short texts for the values of a grid, longer ones where two would read the same."""
-    texts = [_short(value) for value in values]
-    if len(set(texts)) < len(texts):
-        texts = [repr(value) if _is_number(value) else text for value, text in zip(values, texts, strict=True)]
-    counts = collections.Counter(texts)
-    return [f"{text} [{index}]" if counts[text] > 1 else text for index, text in enumerate(texts)]
-
-
-def _told_apart_by_fields(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`` delay=10``, `` delay=20``: the fields in which points differ; sizes that follow from others only if nothing else does."""
-    fields = dict.fromkeys(field for point in points for field in point if field != "name")
-    differ = [field for field in fields if len({repr(point.get(field)) for point in points}) > 1]
-    differ = [field for field in differ if field not in SIZES] or differ
-    words = ["".join(f" {field}={_short(point.get(field))}" for field in differ) for point in points]
-    values = [repr([point.get(field) for field in differ]) for point in points]
-    told, same = collections.Counter(words), collections.Counter(values)
-    return [
-        word if told[word] == same[value] else f"{word} [{number}]"  # values too long to be told in full
-        for number, (word, value) in enumerate(zip(words, values, strict=True))
-    ]

@@ -1,13 +1,15 @@
-"""Losses and delays of a log, in a spec: ``name = "log"``, the file, and the columns of :func:`jaxbandit.load_log`."""
+"""What a spec reads from files: arrays of numbers, and the losses and delays of a log by its columns."""
 
 import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxbandit.logs import load_log
 from jaxbandit.pytrees import static
 
-NAME = "log"
+LOG = "log"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,3 +33,10 @@ class FromLog:
         options = {name: value for name, value in vars(self).items() if name != "file"}
         log = load_log(path, **options)
         return log.losses if axis == "losses" else log.delays
+
+
+def read_numbers(path: Path) -> np.ndarray:
+    """The array in a ``.npy`` or ``.csv`` file; a header that claims more than the file holds is an error."""
+    if path.suffix == ".csv":
+        return np.loadtxt(path, delimiter=",")
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: only what is in the file can be asked for
