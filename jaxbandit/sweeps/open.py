@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.extras import need
+from jaxbandit.sweeps.labels import SIZES
 from jaxbandit.sweeps.layout import FULL, StoreError, Unit, in_plain_words
-from jaxbandit.sweeps.reader import SIZES
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
 
