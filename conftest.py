@@ -34,6 +34,18 @@ hypothesis.settings.register_profile("fixed", derandomize=True, database=None, d
 hypothesis.settings.load_profile("fixed")
 
 
+# Examples in docstrings of what `make test` tests anyway, each of which compiles a program of its own: `make test-all` runs them.
+THOROUGH_EXAMPLES = tuple(
+    f"jaxbandit/{name}" for name in ("learners/", "theory/measurements", "theory/games", "gradients/", "measure.py")
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(THOROUGH_EXAMPLES):
+            item.add_marker(pytest.mark.thorough)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def programs_end_with_their_module():
     yield

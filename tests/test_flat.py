@@ -119,6 +119,7 @@ def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
     assert result.regret.shape[1] == 3
 
 
+@pytest.mark.thorough
 def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
     arguments = dict(rounds=130, runs=40, key=jax.random.key(3), record=[10, 130], probabilities=True)
     here = jb.simulate(*GAMES["reduced variance"], **arguments)

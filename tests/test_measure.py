@@ -27,7 +27,7 @@ class Plays:
         return {"arm": state[0], "means": state[1]}
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "moving" else pytest.mark.thorough) for name in LAWS])
 def test_against_the_plays(name):
     measure = [jb.measure.Pulls(), jb.measure.DynamicRegret(), jb.measure.BestArm(), Plays()]
     result = jb.simulate(

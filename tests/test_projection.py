@@ -178,7 +178,16 @@ PRECISION = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["flo
 
 @PRECISION
 @PER_ARM
-@pytest.mark.parametrize(("num_arms", "count"), [(1, 50), (2, 500), (3, 500), (10, 500), (100, 100)])
+@pytest.mark.parametrize(
+    ("num_arms", "count"),
+    [
+        (1, 50),
+        pytest.param(2, 500, marks=pytest.mark.thorough),
+        (3, 500),
+        pytest.param(10, 500, marks=pytest.mark.thorough),
+        (100, 100),
+    ],
+)
 def test_cold_solver(num_arms, count, per_arm, dtype):
     check(np.random.default_rng(num_arms), num_arms, count, dtype, per_arm, proved=300 // num_arms // 10)
 

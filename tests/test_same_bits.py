@@ -26,13 +26,24 @@ def simulate(name, rounds=200, runs=300, **options):
     return jb.simulate(learner, losses, delays, rounds=rounds, runs=runs, key=KEY, record=[50, 120, 200], **options)
 
 
-@pytest.fixture(scope="module", params=SETTINGS)
+IN_SHORT = ("fixed", "per run")  # the others: `make test-all`
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=() if name in IN_SHORT else pytest.mark.thorough) for name in SETTINGS]
+)
 def setting(request):
     return request.param, simulate(request.param)
 
 
 @pytest.mark.parametrize(
-    "runs", [1, pytest.param(7, marks=pytest.mark.thorough), pytest.param(64, marks=pytest.mark.thorough), 1000]
+    "runs",
+    [
+        pytest.param(1, marks=pytest.mark.thorough),
+        pytest.param(7, marks=pytest.mark.thorough),
+        pytest.param(64, marks=pytest.mark.thorough),
+        1000,
+    ],
 )
 def test_any_number_of_runs(setting, runs):
     name, whole = setting
@@ -57,7 +68,13 @@ def test_one_device_or_two(setting, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "stop", [pytest.param(1, marks=pytest.mark.thorough), 49, pytest.param(50, marks=pytest.mark.thorough), 121]
+    "stop",
+    [
+        pytest.param(1, marks=pytest.mark.thorough),
+        49,
+        pytest.param(50, marks=pytest.mark.thorough),
+        pytest.param(121, marks=pytest.mark.thorough),
+    ],
 )
 def test_stop_and_go_on(setting, stop, tmp_path):
     name, whole = setting

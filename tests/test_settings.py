@@ -22,7 +22,7 @@ def packed():
     return jb.BestOfBothWorlds(31, factor=factor), jb.losses.Bernoulli(means), jb.delays.Geometric(mean, bound=31)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("platform", ["cpu", pytest.param("gpu", marks=pytest.mark.thorough)])
 def test_four_settings_in_one_launch_are_four_launches(monkeypatch, platform):
     count = EACH * len(CELLS)
     alone = [jb.simulate(*cell(*one), rounds=ROUNDS, runs=count, key=KEY, record=[50, ROUNDS]) for one in CELLS]
@@ -62,6 +62,7 @@ def test_wrong_values_are_told_in_a_sentence():
         jb.simulate(jb.TsallisINF(scale=np.ones(4)), jb.losses.Bernoulli([0.2, 0.4]), jb.delays.Outlier(50), **arguments)
 
 
+@pytest.mark.thorough
 def test_a_wrapper_has_them_too():
     """Each run's scale reaches the copies of the base: runs of scale 3 play as if all had it."""
     game, options = (jb.losses.Bernoulli([0.2, 0.5]), jb.delays.Fixed(2)), dict(rounds=100, runs=32, key=KEY, record=[100])

@@ -118,6 +118,7 @@ def test_numbers_of_jax_and_numpy_are_numbers():
     np.testing.assert_array_equal(same.regret, expected.regret)
 
 
+@pytest.mark.thorough
 def test_the_bar_moves_often_and_ends_where_it_should(monkeypatch):
     """Twice a second would be enough; here by segments of 20 rounds."""
     monkeypatch.setattr(simulation, "SEGMENT", 20 * 512 * 2)

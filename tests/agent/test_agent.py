@@ -112,10 +112,8 @@ FLEETS = {
 }
 
 
-IN_SHORT = ("skipping",)  # the rest: `make test-all`
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in IN_SHORT else pytest.mark.thorough) for name in FLEETS])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FLEETS)
 def test_a_fleet_is_its_members(name):
     """A run is the same whoever decides beside it, to the bit, and what rollout plays, to rounding."""
     delays, learner = LAWS[QUICK], FLEETS[name]
