@@ -90,6 +90,15 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
         raise ValueError(f"{path}: not a file of arrays ({error})") from error
 
 
+def member_names(path: str | os.PathLike) -> list[str]:
+    """The names of the arrays in a file that ``numpy.savez`` wrote; none if it is not such a file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, ValueError, OSError):
+        return []
+
+
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     """:func:`read_arrays` of a file that is in memory."""
     try:

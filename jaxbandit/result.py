@@ -76,7 +76,7 @@ class Result:
     lost: np.ndarray = field(metadata=_axes("run"))
     # [runs] the worst |Σx - 1| the projection left, before scaling; 0 for learners without one
     residuals: np.ndarray = field(metadata=_axes("run"))
-    # leaves of the final state; only those that ``per_run`` marks have the runs as last axis
+    # leaves of the final state, to go on from; only those that ``per_run`` marks have the runs as last axis; empty: not kept
     state: list[np.ndarray] = field(metadata=_axes("...", "run"))
     per_run: list[bool]
     # the id of the first run
@@ -149,6 +149,14 @@ class Result:
 
         return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start)
 
+    def without_state(self) -> "Result":
+        """The same without the final state, which is most of a file: nothing can go on from it."""
+        return dataclasses.replace(self, state=[], per_run=[])
+
+    def at_end(self) -> "Result":
+        """The last recorded round alone, with the state: all that going on needs."""
+        return _each_array([self], lambda arrays, axes: arrays[0][-1:] if "round" in axes else arrays[0])
+
     @classmethod
     def concat_runs(cls, results: Sequence["Result"]) -> "Result":
         """Results of neighbouring runs of one game, in order, as one."""
@@ -163,6 +171,8 @@ class Result:
         def join(arrays, axes):
             return np.concatenate(arrays, -1) if "run" in axes else arrays[0]
 
+        if not all(result.state for result in results):
+            results = [result.without_state() for result in results]
         return results[0] if len(results) == 1 else _each_array(results, join, first_run=results[0].first_run)
 
     @classmethod
@@ -179,7 +189,8 @@ class Result:
         def join(arrays, axes):
             return np.concatenate(arrays) if "round" in axes else arrays[-1]
 
-        return results[0] if len(results) == 1 else _each_array(results, join)
+        last = {"state": results[-1].state, "per_run": results[-1].per_run}
+        return results[0] if len(results) == 1 else _each_array([dataclasses.replace(one, **last) for one in results], join)
 
     def block_state(self, like: State, start: int, block: int) -> State:
         """The state of the runs ``start … start + block - 1``, in the structure of ``like``; padding repeats a run."""

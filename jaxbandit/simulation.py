@@ -183,6 +183,8 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
             raise ValueError(
                 f"resume: this Result was made with another {part}; going on needs the same learner, losses, delays, key and measure"
             )
+    if not resume.state:
+        raise ValueError("resume: this Result has no state to go on from: it was read from a sweep, or its state was dropped")
     if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
         raise ValueError(
             f"runs={runs}, first_run={first_run}: the Result to go on from has runs={resume.regret.shape[1]}, "

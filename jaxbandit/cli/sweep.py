@@ -26,6 +26,7 @@ def sweep(
     rounds: Whole | None = None,
     runs: Whole | None = None,
     memory: str | None = None,
+    states: bool | None = None,
     dask: str | None = None,
     coordinator: str | None = None,
     processes: Whole | None = None,
@@ -47,6 +48,8 @@ def sweep(
         In place of the spec's; may be raised later.
     memory
         What a process may use, such as 4GB.
+    states
+        Keep states, so that rounds can be raised later; --no-states saves disk.
     dask
         "local", or the address of a Dask scheduler.
     coordinator
@@ -81,6 +84,7 @@ def sweep(
             executor=executor,
             workers=workers,
             memory=_bytes(memory),
+            states=states,
             progress=True,
             imports=imports,
             mix_environments=mix_environments,

@@ -14,7 +14,7 @@ class SweepData(xarray.Dataset):
         """Without the indexes that are no dimensions: xarray forgets them in a table, and takes them along wrongly in swap_dims."""
         return self.drop_indexes([name for name in self.xindexes if name not in self.dims])
 
-    def swap_dims(self, dims_dict: Any = None, **dims: Any) -> "SweepData":
+    def swap_dims(self, dims_dict: Any = None, **dims: Any) -> Any:
         """As that of xarray: ``swap_dims(delays="delays_delay")``."""
         return xarray.Dataset.swap_dims(self._plain(), dims_dict, **dims)
 

@@ -4,6 +4,7 @@
 
     OUT/manifest.json            the settings, the cells, the horizons, the environments; manifest.copy.json is the same
     OUT/units/CELL/BLOCK_FROM-TO_SHA256.npz   one unit: a block of runs of a cell from round FROM to TO, as Result.save writes it
+    OUT/units/CELL/BLOCK_FROM-TO_SHA256.state   the state of that block at round TO, while something may go on from it
     OUT/failures.json            units that failed twice, with the reason
     OUT/lock                     held by the running sweep; the system releases it when its owner dies
     OUT/incoming/                files being written; the next sweep removes those that are its own
@@ -30,7 +31,8 @@ FOLDERS = ("units", "incoming", "report")
 FULL = (errno.ENOSPC, errno.EDQUOT)  # what a full disk is called
 
 CELL_NAME = re.compile(r"[0-9a-f]{16}")
-_UNIT_NAME = re.compile(r"(\d{7,10})_(\d{1,10})-(\d{1,10})_([0-9a-f]{64})\.npz")
+RECORDS, STATE = ".npz", ".state"  # the ends of the names of a unit's two files
+_UNIT_NAME = re.compile(r"(\d{7,10})_(\d{1,10})-(\d{1,10})_([0-9a-f]{64})(\.npz|\.state)")
 _UNIT_DRAFT = re.compile(r"[0-9a-f]{16}_\d{1,10}_\d{1,10}-\d{1,10}(\w{8}\.part)?")  # with .part: of versions before 0.2
 _LOCK_TEXT = re.compile(r"(process \d+ on \S*)?\s*")
 
@@ -51,20 +53,21 @@ class Unit(NamedTuple):
     start: int  # rounds played before
     stop: int
 
-    def file_name(self, digest: str) -> str:
-        return f"{self.block:07d}_{self.start}-{self.stop}_{digest}.npz"
+    def file_name(self, digest: str, suffix: str) -> str:
+        return f"{self.block:07d}_{self.start}-{self.stop}_{digest}{suffix}"
 
     def draft_name(self) -> str:
         return f"{self.cell}_{self.block}_{self.start}-{self.stop}"
 
 
 class UnitFile(NamedTuple):
-    """A name in ``units/CELL/`` that is that of a unit, whatever is behind it."""
+    """A name in ``units/CELL/`` that is that of a unit or of a state, whatever is behind it."""
 
     unit: Unit
     digest: str  # that the name promises
     path: Path
     is_file: bool
+    is_state: bool  # of the unit's runs at its last round, not their records
 
 
 @contextlib.contextmanager
@@ -149,4 +152,4 @@ def unit_files(path: Path) -> Iterator[UnitFile]:
             if match:
                 _refuse_link(entry)
                 unit = Unit(cell.name, int(match[1]), int(match[2]), int(match[3]))
-                yield UnitFile(unit, match[4], Path(entry.path), entry.is_file())
+                yield UnitFile(unit, match[4], Path(entry.path), entry.is_file(), match[5] == STATE)

@@ -26,7 +26,7 @@ from jaxbandit.pytrees import canonical, show
 from jaxbandit.result import fingerprint
 from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.reader import SpecReader
-from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec
+from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec, SpecError
 from jaxbandit.validation import (
     check_game,
     check_record,
@@ -114,8 +114,15 @@ class Plan:
     def at_horizon(self, rounds: int) -> "Plan":
         """The same settings with another horizon (a learner that is told the horizon becomes another learner)."""
         record = self.spec.record if isinstance(self.spec.record, int) else [t for t in self.spec.record if t < rounds] + [rounds]
-        objects = {axis: [point.object for point in points] for axis, points in self.axes.items()}
+        objects = {axis: {point.label: point.object for point in points} for axis, points in self.axes.items()}
         return Plan.make(dataclasses.replace(self.spec, record=record, **objects), rounds=rounds, runs=self.runs)
+
+    def lasting(self) -> set[str]:
+        """The cells that would go on if the horizon were raised: the others start anew then, or a trace of theirs is at its end."""
+        try:
+            return {cell.id for cell in self.cells} & {cell.id for cell in self.at_horizon(self.rounds + 1).cells}
+        except SpecError:
+            return set()
 
     def record(self, after: int = 0) -> list[int]:
         """The rounds to record between ``after`` and the horizon."""
@@ -158,8 +165,9 @@ def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
         reader.problem("record", f"{show(spec.record)} is not a number of rounds to record, 1 or more")
     if not isinstance(spec.seed, int) or isinstance(spec.seed, bool) or not 0 <= spec.seed < 2**32:
         reader.problem("seed", f"{show(spec.seed)} is not a seed, a whole number from 0 to 2**32 - 1")
-    if not isinstance(spec.control_variates, bool):
-        reader.problem("control_variates", f"{show(spec.control_variates)} is not true or false")
+    for name in ("control_variates", "states"):
+        if not isinstance(vars(spec)[name], bool):
+            reader.problem(name, f"{show(vars(spec)[name])} is not true or false")
 
 
 def _law(reader: SpecReader, axis: str, point: AxisPoint, rounds: Any) -> Any:

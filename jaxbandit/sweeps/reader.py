@@ -351,7 +351,7 @@ class SpecReader:
         return list(labelled.values())
 
 
-_NUMBERS = ("rounds", "runs", "seed", "record", "control_variates")
+_NUMBERS = ("rounds", "runs", "seed", "record", "control_variates", "states")
 
 
 def _plain_numbers(value: Any) -> Any:

@@ -25,6 +25,7 @@ from jaxbandit.sweeps.code import code_mark
 from jaxbandit.sweeps.environment import environment
 from jaxbandit.sweeps.layout import StoreError, Unit
 from jaxbandit.sweeps.plan import Cell, Plan
+from jaxbandit.sweeps.states import States
 from jaxbandit.sweeps.store import Segment, Store
 from jaxbandit.sweeps.writer import StoreWriter
 
@@ -69,6 +70,7 @@ def sweep(
     workers: int | None = None,
     unit_seconds: float = 4.0,
     memory: int | None = None,
+    states: bool | None = None,
     progress: bool = False,
     imports: bool = False,
     mix_environments: bool = False,
@@ -88,6 +90,8 @@ def sweep(
       unit_seconds: how long the executor's workers should be busy with what they are sent at once: long beside the cost of sending,
         short to lose.
       memory: bytes that the process (with an executor: each worker) may use; limits how much is computed at once.
+      states: in place of the spec's: keep the state of each block at the horizon, so that ``rounds`` can be raised later. Where
+        nothing could go on from it (the learner is told the horizon, or a trace ends there) it is not kept anyway.
       progress: show a bar with units, rounds/s and the time left.
       imports: allow names such as ``"my_module:MyLearner"`` in a spec, which run that module's code.
       mix_environments: go on although versions or platform changed since the sweep was begun, and record both.
@@ -109,6 +113,8 @@ def sweep(
         raise ValueError(f"workers={show(workers)}: the number of units at once is a whole number, 1 or more")
     if not (isinstance(unit_seconds, int | float) and unit_seconds > 0):
         raise ValueError(f"unit_seconds={show(unit_seconds)}: the time one unit should take is a number of seconds above 0")
+    if states is not None and not isinstance(states, bool):
+        raise ValueError(f"states={show(states)}: whether states are kept is True or False")
     begun = time.perf_counter()
     plan = Plan.make(spec, rounds=rounds, runs=runs, imports=imports)
     for note in plan.notes:
@@ -124,8 +130,9 @@ def sweep(
         else:
             at_once, spread = workers or vars(executor).get("_max_workers") or jax.local_device_count(), 1
             in_process = False
+        kept = plan.lasting() if (plan.spec.states if states is None else states) else set()
         here = None if mix_environments else environment()
-        runner = _Runner(store, plan, executor, at_once, spread, unit_seconds, memory, here, progress, in_process)
+        runner = _Runner(store, plan, executor, at_once, spread, unit_seconds, memory, here, kept, progress, in_process)
         runner.run()
         failed_elsewhere = _meet(len(runner.failed)) - len(runner.failed)
         if failed_elsewhere:
@@ -226,6 +233,7 @@ class _Runner:
         unit_seconds: float,
         memory: int | None,
         here: dict[str, Any] | None,
+        kept: set[str],
         progress: bool,
         in_process: bool,
     ):
@@ -238,15 +246,19 @@ class _Runner:
         self.failed: dict[str, str] = {}
         self.computed = 0
         self.files = store.files()
+        self.states = States(store, self.files, kept)
         self.cells = {cell.id: cell for cell in plan.cells}
         self.segments = {cell["id"]: store.segments(cell) for cell in store.cells.values()}
         mine = _mine(store)
-        self.missing = [unit for unit in store.units() if unit not in self.files and (unit.cell, unit.block) in mine]
+        self.mine = [unit for unit in store.units() if (unit.cell, unit.block) in mine]
+        self.missing = [unit for unit in self.mine if unit not in self.files or not self.states.lead_on(unit)]
         self.units = sum(store.unit_counts().values())
         self.bar = Progress(progress, sum(map(self._work, self.missing)), self._done())
 
     def run(self) -> None:
         """One pass for each segment of rounds: a later one goes on from the states of the earlier."""
+        for unit in self.mine:
+            self.states.drop(unit)
         missing: dict[tuple[str, int], list[Unit]] = {}
         for unit in self.missing:
             missing.setdefault((unit.cell, unit.start), []).append(unit)
@@ -261,11 +273,7 @@ class _Runner:
                 self._pass(waiting)
 
     def _ready(self, unit: Unit) -> bool:
-        return unit.start == 0 or self._before(unit) in self.files
-
-    def _before(self, unit: Unit) -> Unit:
-        segment = next(part for part in self.segments[unit.cell] if part.stop == unit.start)
-        return Unit(unit.cell, unit.block, segment.start, segment.stop)
+        return unit.start == 0 or self.states.before(unit) in self.files
 
     def _pass(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> None:
         running: dict[Future, list[Batch]] = {}
@@ -322,7 +330,7 @@ class _Runner:
         resume = None
         if segment.start:
             units = [Unit(cell.id, first + i, segment.start, segment.stop) for i in range(count)]
-            resume = Result.concat_runs([self.store.read(before, self.files[before]) for before in map(self._before, units)])
+            resume = Result.concat_runs([self.states.resume(unit) for unit in units])
         spec = self.plan.spec
         return Batch(
             cell=cell,
@@ -381,7 +389,7 @@ class _Runner:
     def _write(self, batches: list[Batch], results: list[Result]) -> None:
         units = [Unit(one.cell.id, one.first_block + i, one.start, one.stop) for one in batches for i in range(one.blocks)]
         for unit, result in zip(units, results, strict=True):
-            self.files[unit] = self.store.write(unit, result)
+            self.states.write(unit, result)
             self.computed += 1
             self.bar.update(0 if self.in_process else self._work(unit), self._done())
 

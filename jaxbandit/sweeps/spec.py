@@ -64,6 +64,7 @@ class Spec:
       seed: of the key, ``jax.random.key(seed)``.
       record: how many log-spaced rounds are recorded, or the rounds themselves.
       control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
+      states: keep the state at the horizon, so that ``rounds`` can be raised later; ``False`` saves disk.
 
     >>> import jaxbandit as jb
     >>> spec = jb.Spec(rounds=1000, runs=256, learners=[jb.BestOfBothWorlds("oracle"), jb.TsallisINF()],
@@ -80,6 +81,7 @@ class Spec:
     seed: int = 0
     record: int | Sequence[int] = 50
     control_variates: bool = False
+    states: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from jaxbandit.files import member_names
 from jaxbandit.result import Result
-from jaxbandit.sweeps.layout import MANIFESTS, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
+from jaxbandit.sweeps.layout import MANIFESTS, STATE, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
 from jaxbandit.sweeps.manifest import CellEntry, Manifest, read_manifest, recorded
 from jaxbandit.sweeps.plan import cell_id
 from jaxbandit.sweeps.spec import AXES
@@ -107,10 +108,21 @@ class Store:
 
     def files(self) -> dict[Unit, Path]:
         """The unit files that are there, also those that the sweep no longer needs."""
+        return self._listed(states=False)
+
+    def states(self) -> dict[Unit, Path]:
+        """The files with states: each of the runs of its unit at the unit's last round."""
+        return self._listed(states=True)
+
+    def holds_state(self, file: Path) -> bool:
+        """Whether a unit file has the state in it, as those of versions before 0.3 do."""
+        return "state_0" in member_names(file)
+
+    def _listed(self, states: bool) -> dict[Unit, Path]:
         with in_plain_words(self.path):
             found: dict[Unit, Path] = {}
             for file in unit_files(self.path):
-                if file.is_file:
+                if file.is_file and file.is_state == states:
                     found.setdefault(file.unit, file.path)
             return found
 
@@ -125,15 +137,15 @@ class Store:
         return {name: counts[name] for name in self.cells}
 
     def read(self, unit: Unit, file: Path) -> Result:
-        """A unit from its file, or a StoreError that says what is wrong with it."""
+        """A unit, or its state, from its file; or a StoreError that says what is wrong with it."""
         with in_plain_words(self.path):
-            result, fault = self._examine(unit, file.name[-68:-4], file)
+            result, fault = self._examine(unit, file.stem[-64:], file, file.suffix == STATE)
         if result is None:
             raise StoreError(f"{file}: {fault}; run `jaxbandit sweep` again to have it recomputed")
         return result
 
-    def _examine(self, unit: Unit, digest: str, file: Path) -> tuple[Result | None, str]:
-        """The result in a unit file if all is well with it, or what is not."""
+    def _examine(self, unit: Unit, digest: str, file: Path, is_state: bool) -> tuple[Result | None, str]:
+        """The result in a unit file or a state file if all is well with it, or what is not."""
         if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
             return None, "this file is damaged"
         try:
@@ -150,7 +162,10 @@ class Store:
                 f"this file has the runs {result.first_run} to {result.first_run + runs - 1}, which are not those of its name",
             )
         segment = next((part for part in self.segments(cell) if part[:2] == unit[2:]), None) if cell else None
-        if result.rounds[-1] != unit.stop or (segment and result.rounds.tolist() != segment.record):
+        if is_state and not result.state:
+            return None, "this file has no state"
+        wanted = [unit.stop] if is_state else segment.record if segment else None
+        if result.rounds[-1] != unit.stop or (wanted and result.rounds.tolist() != wanted):
             return None, "this file has other rounds than its name says"
         return result, ""
 
@@ -172,7 +187,7 @@ class Store:
     def damaged(self, tick: Callable[[], None] = lambda: None) -> dict[Path, str]:
         """Unit file -> what is wrong with it: each file is read in full."""
         bad: dict[Path, str] = {}
-        seen: set[Unit] = set()
+        seen: set[tuple[Unit, bool]] = set()
         with in_plain_words(self.path):
             for file in unit_files(self.path):
                 fault = self._fault(file, seen)
@@ -181,14 +196,14 @@ class Store:
                 tick()
         return bad
 
-    def _fault(self, file: UnitFile, seen: set[Unit]) -> str:
+    def _fault(self, file: UnitFile, seen: set[tuple[Unit, bool]]) -> str:
         if not file.is_file:
             return "this is not a file"
-        if file.unit in seen:
+        if (file.unit, file.is_state) in seen:
             return "this is a second file of the same unit"
-        fault = self._examine(file.unit, file.digest, file.path)[1]
+        fault = self._examine(file.unit, file.digest, file.path, file.is_state)[1]
         if not fault:
-            seen.add(file.unit)
+            seen.add((file.unit, file.is_state))
         return fault
 
     def damaged_manifests(self) -> list[Path]:

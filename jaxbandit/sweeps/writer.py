@@ -13,6 +13,8 @@ from jaxbandit.result import Result
 from jaxbandit.sweeps.environment import environment
 from jaxbandit.sweeps.layout import (
     MANIFESTS,
+    RECORDS,
+    STATE,
     MismatchError,
     StoreError,
     Unit,
@@ -61,9 +63,22 @@ class StoreWriter(Store):
         old = Store.open(path)
         store = cls(path, grown_manifest(path, old.manifest, plan, here, mix_environments=mix_environments))
         store.started_anew = [cell for name, cell in store.cells.items() if name not in old.cells]
+        if store.rounds > old.rounds:
+            store._check_states(old.rounds)
         if store.manifest != old.manifest or old.damaged_manifests():
             store._write_manifest()
         return store
+
+    def _check_states(self, rounds: int) -> None:
+        """Refuse to go on beyond ``rounds`` where units that are to go on have no state."""
+        files, states = self.files(), self.states()
+        ends = [unit for unit in self.units() if unit.stop == rounds and unit in files]
+        without = sum(unit not in states and not self.holds_state(files[unit]) for unit in ends)
+        if without:
+            raise MismatchError(
+                f"{self.path}: {without} of {len(ends)} units kept no state at round {rounds} (states=False, or a spec that could not be "
+                f"played longer), so rounds cannot be raised to {self.rounds}; compute them from round 1 in another --out"
+            )
 
     def _write_manifest(self) -> None:
         content = encode(self.manifest)
@@ -73,8 +88,18 @@ class StoreWriter(Store):
     def _write_text(self, name: str, content: str) -> None:
         write_whole(self.path / name, content, drafts=self.path / "incoming")
 
-    def write(self, unit: Unit, result: Result) -> Path:
-        """Add a unit: written and synced under a temporary name, then renamed."""
+    def write(self, unit: Unit, result: Result, keep_state: bool = True) -> tuple[Path, Path | None]:
+        """Add a unit, and first the state at its end if that is to be kept: a unit that is there has its state."""
+        state = self._write_result(unit, result.at_end(), STATE) if keep_state else None
+        return self._write_result(unit, result.without_state(), RECORDS), state
+
+    def remove(self, file: Path) -> None:
+        """Remove a file of a unit or a state that is not needed any more."""
+        with in_plain_words(self.path):
+            file.unlink(missing_ok=True)
+
+    def _write_result(self, unit: Unit, result: Result, suffix: str) -> Path:
+        """Written and synced under a temporary name, then renamed."""
         with in_plain_words(self.path):
             folder = self.path / "units" / unit.cell
             if not folder.is_dir():
@@ -83,7 +108,7 @@ class StoreWriter(Store):
                 sync_folder(self.path)
             draft = self.path / "incoming" / unit.draft_name()
             result.save(draft)
-            final = folder / unit.file_name(hashlib.sha256(draft.read_bytes()).hexdigest())
+            final = folder / unit.file_name(hashlib.sha256(draft.read_bytes()).hexdigest(), suffix)
             os.replace(draft, final)
             sync_folder(folder)
             return final
@@ -93,6 +118,9 @@ class StoreWriter(Store):
         damaged = self.damaged()
         with in_plain_words(self.path):
             for path in damaged:
+                if path.suffix == STATE:  # it comes back with its unit
+                    for unit in path.parent.glob(f"{path.name.rpartition('_')[0]}_*{RECORDS}"):
+                        unit.unlink() if unit not in damaged else None
                 if path.is_dir():
                     try:
                         path.rmdir()

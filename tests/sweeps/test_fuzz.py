@@ -233,7 +233,7 @@ def test_repaired_stores_are_the_same_bits(good, tmp_path):
 def test_units_of_strangers(good, tmp_path, part):
     rng = chance("stranger", part)
     out = Path(shutil.copytree(good, tmp_path / "out"))
-    file = sorted(out.glob("units/*/*"))[0]
+    file = sorted(out.glob("units/*/*.npz"))[0]
     content = file.read_bytes()
     for _ in range(CASES // 10 // PARTS):
         forged = damage(content, rng)
@@ -252,7 +252,7 @@ def test_units_of_strangers(good, tmp_path, part):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_result_files(good, tmp_path, part):
     rng = chance("result", part)
-    content = sorted(good.glob("units/*/*"))[0].read_bytes()
+    content = sorted(good.glob("units/*/*.npz"))[0].read_bytes()
     (tmp_path / "true").write_bytes(content)
     true = Result.load(tmp_path / "true")
     path = tmp_path / "result.npz"

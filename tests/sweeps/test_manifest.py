@@ -33,12 +33,12 @@ def _swap(one, two):
 def _swap_cells(copy):
     cells = sorted(copy.glob("units/*"))
     _swap(cells[0], cells[1])
-    return 6
+    return sum(len(list(cell.iterdir())) for cell in cells[:2])
 
 
 def _swap_blocks(copy):
     """Two files of one cell exchanged, with the checksums in their names."""
-    one, two = sorted(sorted(copy.glob("units/*"))[0].iterdir())[:2]
+    one, two = sorted(sorted(copy.glob("units/*"))[0].glob("*.npz"))[:2]
     digest = [file.name[-68:] for file in (one, two)]
     _swap(one, two)
     one.rename(one.with_name(one.name[:-68] + digest[1]))
@@ -47,14 +47,14 @@ def _swap_blocks(copy):
 
 
 def _copy_over_neighbour(copy):
-    one, two = sorted(sorted(copy.glob("units/*"))[0].iterdir())[:2]
+    one, two = sorted(sorted(copy.glob("units/*"))[0].glob("*.npz"))[:2]
     shutil.copy(one, two.with_name(two.name[:-68] + one.name[-68:]))
     two.unlink()
     return 1
 
 
 def _copy_over_other_cell(copy):
-    one, two = (sorted(cell.iterdir())[0] for cell in sorted(copy.glob("units/*"))[:2])
+    one, two = (sorted(cell.glob("*.npz"))[0] for cell in sorted(copy.glob("units/*"))[:2])
     shutil.copy(one, two.with_name(one.name))
     two.unlink()
     return 1
@@ -62,7 +62,7 @@ def _copy_over_other_cell(copy):
 
 def _other_rounds(copy):
     """The right cell and runs, but other rounds: another spec's file, with the name of this one's."""
-    file = sorted(copy.glob("units/*/*"))[0]
+    file = sorted(copy.glob("units/*/*.npz"))[0]
     result = Result.load(file)
     _replant(file, dataclasses.replace(result, rounds=np.append(result.rounds[:-2] - 0, [59, 60])))
     return 1
@@ -70,7 +70,7 @@ def _other_rounds(copy):
 
 def _second_file(copy):
     """A copy of a unit that claims another checksum's name: two files, one unit."""
-    file = sorted(copy.glob("units/*/*"))[0]
+    file = sorted(copy.glob("units/*/*.npz"))[0]
     result = Result.load(file)
     _replant(file, dataclasses.replace(result, regret=result.regret + 1), keep=True)
     return 1
@@ -101,7 +101,7 @@ def test_a_second_file_of_a_unit(copy):
     assert _second_file(copy) == len(Store.open(copy).damaged())
     assert jb.sweep(spec(), copy).damaged == 1
     assert not Store.open(copy).damaged()
-    assert len(list(copy.glob("units/*/*"))) == 12
+    assert len(list(copy.glob("units/*/*.npz"))) == 12
 
 
 def test_going_on_checks_what_it_goes_on_from(copy):
