@@ -203,7 +203,9 @@ def _write_netcdf(data: Any, path: Path) -> None:
 def _write_zarr(data: Any, path: Path) -> None:
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    checked = {"compressors": [ZstdCodec(), Crc32cCodec()]}
-    with warnings.catch_warnings():  # texts and one file of metadata for all are young in zarr 3
+    with (
+        warnings.catch_warnings()
+    ):  # texts and one file of metadata for all are young in zarr 3; older ones have an older CRC-32C
         warnings.simplefilter("ignore")
+        checked = {"compressors": [ZstdCodec(), Crc32cCodec()]}
         data.to_zarr(path, encoding={name: checked for name in data.data_vars}, zarr_format=3)
