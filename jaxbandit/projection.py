@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit.arms import one_hot, sums
-from jaxbandit.pytrees import is_concrete, is_numeric, pytree_dataclass, show
+from jaxbandit.pytrees import Numbers, is_concrete, is_numeric, pytree_dataclass, show
 
 COLD_STEPS = 16
 ROOT_HALF = np.int32(0x3F3504F3)  # the bits of √½ in float32
@@ -43,7 +43,7 @@ class Warm:
         return Warm(self.y, self.typical, self.level - shift, self.residual)
 
 
-def hybrid_argmin(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array) -> jax.Array:
+def hybrid_argmin(losses: Numbers, tsallis: Numbers, entropy: Numbers) -> jax.Array:
     """The hybrid-regularised leader, from a cold start: safeguarded, for any finite input.
 
     .. math:: \\arg\\min_{x \\in \\Delta} \\langle L, x\\rangle - 2a \\sum_i \\sqrt{x_i} + \\sum_i b_i x_i (\\log x_i - 1)

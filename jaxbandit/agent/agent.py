@@ -369,7 +369,7 @@ class Agent:
 
 def _check_arms(arms: Any) -> list[str] | None:
     """Their names, or None if only their number is given."""
-    if isinstance(arms, int | np.integer) and not isinstance(arms, bool) and arms >= 1:
+    if isinstance(arms, int | np.integer) and not isinstance(arms, bool) and 1 <= arms <= MOST_ROUNDS:
         return None
     names = list(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else []
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):

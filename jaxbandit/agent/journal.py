@@ -108,20 +108,24 @@ class Journal:
         with self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?)", (arrays,))
 
+    def _read(self, question: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(question, values).fetchall()
+        except sqlite3.DatabaseError as error:  # also of a table that has other columns
+            raise ValueError(f"{self.name}: the file is damaged, or was not written by Agent.open ({error})") from error
+
     def snapshot(self) -> bytes | None:
-        row = self._connection.execute("SELECT arrays FROM snapshot").fetchone()
-        return None if row is None else row[0]
+        rows = self._read("SELECT arrays FROM snapshot")
+        return rows[0][0] if rows else None
 
     def decisions(self, after: int) -> list[Decided]:
         """Those made after decision ``after``, in order."""
-        found = self._connection.execute(
-            "SELECT id, run, round, arm, probability FROM decision WHERE id > ? ORDER BY id", (after,)
-        )
+        found = self._read("SELECT id, run, round, arm, probability FROM decision WHERE id > ? ORDER BY id", after)
         return [Decided(*row) for row in found]
 
     def feedback(self, after: int) -> list[Fed]:
         """What came after decision ``after``, in order."""
-        found = self._connection.execute("SELECT ticket, loss, after FROM feedback WHERE after >= ? ORDER BY after", (after,))
+        found = self._read("SELECT ticket, loss, after FROM feedback WHERE after >= ? ORDER BY after", after)
         return [Fed(*row) for row in found]
 
     def close(self) -> None:

@@ -1,16 +1,18 @@
 """Recorded delays: from a log of when actions were taken and when their feedback came, to delays in rounds."""
 
 import csv
-import math
+import io
 import os
 import warnings
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import numpy as np
 
 from jaxbandit.delays.base import NEVER
 from jaxbandit.delays.sequences import Trace
+from jaxbandit.pytrees import show
 
 
 def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback: str = "feedback_time") -> Trace:
@@ -42,14 +44,18 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
         if not when:
             raise ValueError(f"{name}: line {line} has no {action}; every row is an action and needs its time")
         acted = _time(name, line, action, when)
-        came = _time(name, line, feedback, then) if then else math.inf
-        if came < acted:
+        came = _time(name, line, feedback, then) if then else None
+        if came is not None and came < acted:
             raise ValueError(f"{name}: in line {line} {feedback} lies before {action}; feedback comes at the action or later")
         times.append((acted, came))
-    acted, came = np.array(sorted(times, key=lambda row: row[0])).T
+    times.sort(key=lambda row: row[0])
+    # Only the order matters: as ranks, times of any number of digits are whole numbers. Floats would make ties of nanoseconds.
+    rank = {time: place for place, time in enumerate(sorted({time for row in times for time in row if time is not None}))}
+    acted = np.array([rank[when] for when, _ in times])
+    came = np.array([len(rank) if then is None else rank[then] for _, then in times])
     known_after = np.searchsorted(acted, came, side="right")  # how many actions were taken up to then
-    delays = np.where(np.isinf(came), int(NEVER), known_after - np.arange(1, len(acted) + 1))
-    never = int(np.isinf(came).sum())
+    delays = np.where(came == len(rank), int(NEVER), known_after - np.arange(1, len(acted) + 1))
+    never = int((came == len(rank)).sum())
     if 2 * never > len(came):
         warnings.warn(
             f"{name}: {never} of {len(came)} rows never get feedback; if an empty {feedback} means 'no conversion', read the log "
@@ -61,14 +67,23 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
 
 def _rows(name: str, path: Path, action: str, feedback: str) -> list[tuple[int, str, str]]:
     """The number of each line, and its two times as they are written."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        columns = reader.fieldnames or []
+    content = path.read_bytes()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ValueError(f"{name}: the file is UTF-16; save it as UTF-8")
+    try:
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        columns = list(reader.fieldnames or [])
         for argument, column in (("action", action), ("feedback", feedback)):
             if column not in columns:
                 found = ", ".join(map(repr, columns)) or "none"
                 raise ValueError(f"{name}: there is no column {column!r}; name yours with {argument}= (the file has {found})")
+            if columns.count(column) > 1:
+                raise ValueError(f"{name}: there are {columns.count(column)} columns {column!r}; rename all but one")
         rows = [(reader.line_num, (row[action] or "").strip(), (row[feedback] or "").strip()) for row in reader]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: byte {error.start} is not UTF-8 (is the file Latin-1?); save it as UTF-8") from error
+    except csv.Error as error:
+        raise ValueError(f"{name}: the file is not CSV ({error})") from error
     if not rows:
         raise ValueError(f"{name}: the file has no rows; a trace needs one action or more")
     if len({_kind(text) for _, *texts in rows for text in texts if text} - {"unreadable"}) > 1:
@@ -81,8 +96,8 @@ def _rows(name: str, path: Path, action: str, feedback: str) -> list[tuple[int, 
 def _kind(text: str) -> str:
     """How a time is written: as a number, or as a date with or without a time zone."""
     try:
-        return "number" if math.isfinite(float(text)) else "unreadable"
-    except ValueError:
+        return "number" if Decimal(text).is_finite() else "unreadable"
+    except InvalidOperation:
         pass
     try:
         return "date" if datetime.fromisoformat(text).tzinfo is None else "date with zone"
@@ -90,12 +105,15 @@ def _kind(text: str) -> str:
         return "unreadable"
 
 
-def _time(name: str, line: int, column: str, text: str) -> float:
-    """The number itself, or the seconds since 1970."""
+def _time(name: str, line: int, column: str, text: str) -> Decimal:
+    """The number itself, or the microseconds since 1970, exactly."""
     kind = _kind(text)
     if kind == "number":
-        return float(text)
+        return Decimal(text)
     if kind == "unreadable":
-        raise ValueError(f"{name}: {column}={text!r} in line {line} is no time; use numbers or ISO 8601 (2026-03-01T09:30:00)")
+        raise ValueError(
+            f"{name}: {column}={show(text)} in line {line} is no time; use numbers or ISO 8601 (2026-03-01T09:30:00)"
+        )
     moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return Decimal((since.days * 86400 + since.seconds) * 10**6 + since.microseconds)

@@ -219,6 +219,12 @@ def test_files_that_are_something_else(tmp_path):
         jb.Agent.open(tmp_path / "notes.txt", *made)
     with pytest.raises(ValueError, match=r"this database is not one written by Agent.open"):
         jb.Agent.open(tmp_path / "other.db", *made)
+    jb.Agent.open(tmp_path / "changed.db", *made, flush=False).close()
+    changed = sqlite3.connect(tmp_path / "changed.db")
+    changed.execute("ALTER TABLE decision RENAME COLUMN probability TO chance")
+    changed.close()
+    with pytest.raises(ValueError, match=r"the file is damaged, or was not written by Agent.open"):
+        jb.Agent.open(tmp_path / "changed.db", *made)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         jb.Agent.open(tmp_path / "nowhere" / "campaign.db", *made)
     with pytest.raises(OSError, match="cannot be opened"):

@@ -48,6 +48,14 @@ def test_dates_and_numbers_say_the_same(tmp_path):
         assert np.asarray(jb.load_trace(write(tmp_path / "dates.csv", rows)).delays).tolist() == expected
 
 
+def test_times_of_many_digits_are_not_rounded(tmp_path):
+    """Float64 holds no nanoseconds since 1970: two actions 100 ns apart would be a tie, and the delay one too many."""
+    near = [(1700000000000000000 + a, 1700000000000000000 + f) for a, f in ((0, 50), (100, 150), (200, 250), (256, 256))]
+    seconds = [tuple(f"{time // 10**9}.{time % 10**9:09d}" for time in row) for row in near]
+    for rows in (near, seconds):
+        assert np.asarray(jb.load_trace(write(tmp_path / "log.csv", rows)).delays).tolist() == [0, 0, 0, 0]
+
+
 def test_time_zones_are_understood(tmp_path):
     rows = [("2026-01-01T12:00:00+00:00", "2026-01-01T14:30:00+01:00"), ("2026-01-01T13:00:00+00:00", None)]
     assert np.asarray(jb.load_trace(write(tmp_path / "zones.csv", rows)).delays).tolist() == [1, NEVER]
@@ -59,24 +67,29 @@ def test_other_columns_and_a_byte_order_mark(tmp_path):
     assert np.asarray(trace.delays).tolist() == [2, NEVER, 0]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("shown,bought\n1,2\n", r"there is no column 'action_time'; name yours with action= \(the file has 'shown', 'bought'\)"),
-        ("action_time,bought\n1,2\n", r"there is no column 'feedback_time'; name yours with feedback="),
-        ("", r"the file has none"),
-        ("action_time,feedback_time\n", r"the file has no rows"),
-        ("action_time,feedback_time\n1,2\n,3\n", r"line 3 has no action_time"),
-        ("action_time,feedback_time\n1,2\n5,3\n", r"in line 3 feedback_time lies before action_time"),
-        ("action_time,feedback_time\nsoon,3\n", r"action_time='soon' in line 2 is no time; use numbers or ISO 8601"),
-        ("action_time,feedback_time\n1,inf\n", r"feedback_time='inf' in line 2 is no time"),
-        ("action_time,feedback_time\n1,2026-01-01\n", r"written in several ways"),
-        ("action_time,feedback_time\n2026-01-01,2026-01-02T00:00:00Z\n", r"written in several ways"),
-    ],
-)
+WRONG = [  # the file, what must be said
+    ("shown,bought\n1,2\n", r"there is no column 'action_time'; name yours with action= \(the file has 'shown', 'bought'\)"),
+    ("action_time,bought\n1,2\n", r"there is no column 'feedback_time'; name yours with feedback="),
+    ("", r"the file has none"),
+    ("action_time,feedback_time\n", r"the file has no rows"),
+    ("action_time,feedback_time\n1,2\n,3\n", r"line 3 has no action_time"),
+    ("action_time,feedback_time\n1,2\n5,3\n", r"in line 3 feedback_time lies before action_time"),
+    ("action_time,feedback_time\nsoon,3\n", r"action_time='soon' in line 2 is no time; use numbers or ISO 8601"),
+    ("action_time,feedback_time\n1,inf\n", r"feedback_time='inf' in line 2 is no time"),
+    ("action_time,feedback_time\n1,2026-01-01\n", r"written in several ways"),
+    ("action_time,feedback_time\n2026-01-01,2026-01-02T00:00:00Z\n", r"written in several ways"),
+    ("action_time,action_time,feedback_time\n1,1,2\n", r"there are 2 columns 'action_time'; rename all but one"),
+    ("action_time,feedback_time\n1,2\n".encode("utf-16"), r"the file is UTF-16; save it as UTF-8"),
+    ("action_time,feedback_time,\u00e9\n1,2,3\n".encode("latin-1"), r"is not UTF-8 \(is the file Latin-1\?\); save it as UTF-8"),
+    ('action_time,feedback_time\n"1,2\n', r"the file is not CSV"),
+    (b"action_time,feedback_time\n1,2\x00\n", r"feedback_time='2.x00' in line 2 is no time"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
 def test_wrong_files_are_told_in_one_sentence(tmp_path, text, message):
     path = tmp_path / "log.csv"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=message) as caught:
         jb.load_trace(path)
     assert str(path) in str(caught.value)

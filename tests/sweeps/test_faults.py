@@ -84,9 +84,6 @@ class _Bench:
             "JAX_PLATFORMS": "cpu",
         }
         self.finish(self.expected)  # fills the cache
-        begun = time.monotonic()
-        self.finish(folder / "timed")
-        self.seconds = time.monotonic() - begun
 
     def start(self, out: Path, *words: str, code: str = COMMAND, before: tuple[str, ...] = (), **options) -> subprocess.Popen:
         line = [sys.executable, "-c", code, *before, "sweep", str(self.spec), "--out", str(out), *words]
@@ -100,36 +97,44 @@ class _Bench:
         return said
 
 
+def count_units(out: Path) -> int:
+    return len(list(out.glob("units/*/*.npz")))
+
+
 def is_whole(out: Path) -> bool:
-    return len(list(out.glob("units/*/*.npz"))) == 18
+    return count_units(out) == 18
 
 
 @pytest.mark.slow
 def test_kill_at_fifty_moments(bench):
-    """Half from outside at random times, half in the midst of writing; stores that get finished are compared and begun anew."""
+    """Half in the midst of writing, half from outside when so many units are there; finished stores are compared and begun anew."""
     chance = random.Random(1)
-    number, kills, attempts = 0, 0, 0
-    out = bench.folder / f"killed{number}"
+    short = ("--rounds", "60")  # 18 units, each within a moment
+    bench.finish(bench.folder / "short", *short)
+    expected = digests(bench.folder / "short")
+    kills, attempts, stores = 0, 0, [bench.folder / "killed0"]
     while kills < 50:
         attempts += 1
         assert attempts < 150, "the sweep is faster than its killers"
+        out = stores[-1]
         if attempts % 2:
-            step = chance.randrange(1, 90 if not out.exists() else 60)
-            process = bench.start(out, code=KILLED_WHILE_WRITING, before=(str(step),))
+            process = bench.start(out, *short, code=KILLED_WHILE_WRITING, before=(str(chance.randrange(1, 40)),))
             process.communicate(timeout=300)
         else:
-            process = bench.start(out)
-            time.sleep(chance.uniform(0.5, bench.seconds))
+            process = bench.start(out, *short, stdout=subprocess.DEVNULL)
+            wanted = count_units(out) + chance.randrange(0, 4)
+            while process.poll() is None and count_units(out) <= wanted:
+                time.sleep(0.001)
             process.kill()
-            process.communicate()
+            process.wait()
         kills += process.returncode == -signal.SIGKILL  # else it was faster
         if is_whole(out):
-            bench.finish(out)
-            assert digests(out) == digests(bench.expected)
-            number += 1
-            out = bench.folder / f"killed{number}"
-    bench.finish(out)
-    assert digests(out) == digests(bench.expected)
+            bench.finish(out, *short)
+            assert digests(out) == expected
+            stores.append(bench.folder / f"killed{len(stores)}")
+    bench.finish(stores[-1], *short)
+    assert digests(stores[-1]) == expected
+    assert len(stores) > 5, "nothing was ever finished between the kills"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Stores, result files, specs and manifests with random damage: told in a sentence or harmless, never silent, never a traceback.
+"""Stores, result files, specs, manifests, traces and logs with random damage: told in a sentence or harmless, never silent, never a traceback.
 
 ``JAXBANDIT_FUZZ=10000`` sets the number of cases (``make test-slow``); the seeds are fixed.
 """
@@ -431,3 +431,40 @@ def test_specs(tmp_path, part):
             raise AssertionError(f"case {case} of part {part}: {type(error).__name__}: {error}\n{text}") from error
         assert time.process_time() - begun < PATIENCE, text
     assert wrong > 0
+
+
+# Traces and logs: without a checksum, another number is another trace; but nothing else may happen.
+
+ROWS = "who,shown,bought\n" + "".join(
+    f"{'ab'[t % 2]},{1700000000 + 7 * t},{1700000000 + 9 * t if t % 3 else ''}\n" for t in range(40)
+)
+DATES = "who,shown,bought\n" + "".join(f"a,2026-03-28T23:{t:02d}:00.{t:03d}Z,2026-03-29T01:{t:02d}:00Z\n" for t in range(40))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.filterwarnings("ignore")
+def test_traces_and_logs(tmp_path, part):
+    rng = chance("trace", part)
+    path = tmp_path / "log.csv"
+    told = 0
+    for case in range(CASES // 10 // PARTS):
+        text = rng.choice([ROWS, DATES])
+        lines = text.splitlines(keepends=True)
+        if rng.random() < 0.3:
+            at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+        content = damage("".join(lines).encode(), rng)
+        path.write_bytes(content)
+        for read, options in ((jb.load_trace, {}), (jb.load_log, {"arm": "who", "window": "1h"})):
+            said = ""
+            try:
+                found = read(path, action="shown", feedback="bought", **options)
+                delays = np.asarray(found.delays if read is jb.load_trace else found.trace.delays)
+                assert (delays >= 0).all(), f"case {case} of part {part}"
+            except ValueError as error:
+                said = str(error)
+            except Exception as error:
+                raise AssertionError(f"case {case} of part {part}: {type(error).__name__}: {error}\n{content!r}") from error
+            told += bool(said)
+            assert not said or (said.startswith(read.__name__) and "\n" not in said), f"case {case} of part {part}: {said}"
+    assert told > 0
