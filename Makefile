@@ -6,7 +6,7 @@ LOWEST := .venv-lowest/bin
 # Each worker is one process on one core.
 PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-slow test-lowest lint docs bench live-service clean
+.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench live-service clean
 
 demo: $(VENV)/demo
 	$(BIN)/jaxbandit demo
@@ -22,6 +22,9 @@ test-slow: $(VENV)/dev  # the long ones alone
 
 test-lowest: .venv-lowest/dev  # `make test` with the lowest version of each package that pyproject.toml allows
 	$(LOWEST)/$(PYTEST) -m "not thorough and not slow"
+
+compilers: $(VENV)/dev  # the compilers for GPUs and TPUs (some 1 GB), for the tests that are skipped without them
+	$(BIN)/pip install --quiet --editable '.[dev,compilers]'
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -9,15 +9,15 @@ import dataclasses
 import importlib.util
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import jax
 
-PACKAGES = {
-    "gpu": 'pip install --no-deps "jax-cuda12-plugin=={0}" "jax-cuda12-pjrt=={0}" nvidia-cuda-nvcc-cu12',
-    "tpu": "pip install libtpu",
-}
+PACKAGES = "pip install 'jaxbandit[compilers]'"
 SYNC = 20e-6  # seconds; a loop whose number of turns the host must ask for, each time
 SMALL, LARGE = 2e-6, 1.2e-6  # seconds; a kernel that waits for another, on a few numbers or on vectors of runs
 BANDWIDTH = 0.8  # of the memory's bandwidth that kernels reach
@@ -61,12 +61,17 @@ class MissingCompiler(RuntimeError):
 def missing(target: str) -> str | None:
     """What to install before one can compile for ``target``, in one sentence; None if all is there."""
     platform = TARGETS[target].platform
-    found = importlib.util.find_spec("libtpu" if platform == "tpu" else "jax_plugins") is not None
-    if platform == "gpu" and found:
-        found = importlib.util.find_spec("jax_plugins.xla_cuda12") is not None
+    if platform == "tpu":
+        found = _is_installed("libtpu")
+    else:
+        found = _is_installed("jax_plugins") and any(_is_installed(f"jax_plugins.xla_cuda{cuda}") for cuda in (12, 13))
     if found:
         return None
-    return f"compiling for {TARGETS[target].name} needs its compiler: {PACKAGES[platform].format(jax.__version__)}"
+    return f"compiling for {TARGETS[target].name} needs its compiler: {PACKAGES}"
+
+
+def _is_installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 def device(target: str) -> Any:
@@ -109,8 +114,43 @@ def compile_for(target: str, program: Any, arguments: Any, dump: str | None = No
     """The text of a program (made by ``jax.jit``) compiled for ``target``; ``dump`` is a folder for the compiler's own texts."""
     sharding = jax.sharding.SingleDeviceSharding(device(target))
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), arguments)
-    options = {"xla_dump_to": dump, "xla_dump_hlo_as_text": True} if dump else None
+    options = {"xla_dump_to": dump, "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True} if dump else None
     return program.lower(*shapes, **static).compile(options).as_text()
+
+
+@dataclasses.dataclass(frozen=True)
+class Registers:
+    """What the kernels of a program take of a GPU's registers: of each number, that of the kernel with the most."""
+
+    most: int  # for each thread
+    spilled: int  # bytes of a thread that found no register and go to memory
+
+
+def assembler() -> str | None:
+    """NVIDIA's assembler ``ptxas``: that of the installed packages, or else the one on the path."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations if spec else None
+    found = [str(file) for folder in folders or () for file in sorted(Path(folder).glob("*/bin/ptxas"))]
+    return found[0] if found else shutil.which("ptxas")
+
+
+def read_registers(dump: str) -> Registers | None:
+    """What the assembler says of all kernels in a folder that :func:`compile_for` dumped to; None without assembler or kernels."""
+    program, files = assembler(), sorted(Path(dump).glob("*.ptx"))
+    if program is None or not files:
+        return None
+    said = ""
+    for file in files:
+        architecture = re.search(r"^\.target (\w+)", file.read_text(), re.M)
+        name = architecture.group(1) if architecture else "sm_75"
+        done = subprocess.run(
+            [program, "-v", "-O3", f"--gpu-name={name}", str(file), "-o", os.devnull], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise RuntimeError(f"{file}: the assembler refuses it: {done.stderr.strip()}")
+        said += done.stderr
+    registers, spilled = (map(int, re.findall(what, said)) for what in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
+    return Registers(max(registers, default=0), max(spilled, default=0))
 
 
 # Reading the text of a compiled program.
@@ -141,6 +181,7 @@ class Instruction:
     shape: str
     operation: str
     operands: list[str]
+    given: str  # between the parentheses: the operands, or a constant's value, or a parameter's number
     rest: str  # attributes
     is_root: bool
 
@@ -183,6 +224,8 @@ class Program:
 
     def __init__(self, text: str):
         text = re.sub(r"/\*.*?\*/", "", text)
+        entry = re.search(r"^ENTRY %?([\w.\-]+)", text, re.M)
+        self.entry = entry.group(1) if entry else ""
         self.computations: dict[str, dict[str, Instruction]] = {}
         for name, body in re.findall(r"^(?:ENTRY )?%?([\w.\-]+) \(.*?\) -> .*? \{\n(.*?)^\}", text, re.S | re.M):
             self.computations[name] = {one.name: one for one in map(_instruction, body.splitlines()) if one}
@@ -225,7 +268,7 @@ def _instruction(line: str) -> Instruction | None:
     while end < len(rest) and depth:
         depth += (rest[end] in "([{") - (rest[end] in ")]}")
         end += 1
-    return Instruction(name, shape, operation, re.findall(r"%([\w.\-]+)", rest[:end]), rest[end:], bool(root))
+    return Instruction(name, shape, operation, re.findall(r"%([\w.\-]+)", rest[:end]), rest[: end - 1], rest[end:], bool(root))
 
 
 def _roots(body: dict[str, Instruction]) -> list[Instruction]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jaxbandit import compilers
+from jaxbandit import blocks, compilers
 from jaxbandit.cli import app, doctor
 from jaxbandit.cli.speaking import WRONG_COMMAND
 
@@ -69,6 +69,82 @@ def test_doctor_says_what_is_here(capsys):
     assert (report["platform"], report["form"], report["block"]) == ("cpu", "array", 256)
 
 
+@pytest.mark.thorough
+def test_doctor_tries_a_gpu_and_a_core_beside_it(capsys, monkeypatch):
+    """A CPU that is said to be a GPU: it plays the GPU's form, one of its cores the CPU's."""
+    monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    monkeypatch.setattr(doctor, "TRIAL", 0.01)
+    assert app.call(["doctor", "--learner", "exp3", "--arms", "2", "--delays", "fixed(1)", "--runs", "100", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["platform"], report["form"], report["block"]) == ("gpu", "flat", 1024)
+    assert report["measured_rounds_per_second"] > 0
+    assert report["measured_rounds_per_second_of_one_core"] > 0
+    assert report["advice"].startswith("100 runs are faster on the ")
+
+
+def test_doctor_says_where_runs_are_faster():
+    assert doctor.filled(100, 1024) == 100 / 1024
+    assert doctor.filled(65537, 65536) == 65537 / 131072
+    said = doctor.advice(100, {"gpu": 5e6, "cpu": 3.4e7})
+    assert (
+        said
+        == "100 runs are faster on the CPU (5 million rounds/s on the GPU, 34 on all cores of the CPU): set JAX_PLATFORMS=cpu"
+    )
+    assert doctor.advice(10**6, {"gpu": 7e8, "cpu": 3.4e7}).startswith("1000000 runs are faster on the GPU (700 million")
+
+
+def test_doctor_sees_a_gpu_that_jax_does_not_use(capsys, monkeypatch, tmp_path):
+    asked = ["doctor", "--arms", "3", "--json"]
+    monkeypatch.setattr(doctor, "NVIDIA", tmp_path / "nvidia0")
+    assert app.call(asked) == 0
+    assert json.loads(capsys.readouterr().out)["advice"] == ""
+    doctor.NVIDIA.touch()
+    assert app.call(asked) == 0
+    assert "GPU here that JAX does not use" in json.loads(capsys.readouterr().out)["advice"]
+
+
+PTX = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry twice(.param .u64 place) {
+  .reg .f32 %f<3>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [place];
+  cvta.to.global.u64 %rd2, %rd1;
+  ld.global.f32 %f1, [%rd2];
+  add.f32 %f2, %f1, %f1;
+  st.global.f32 [%rd2], %f2;
+  ret;
+}
+"""
+
+
+def test_registers_are_those_that_the_assembler_counts(tmp_path):
+    assert compilers.read_registers(str(tmp_path)) is None  # nothing was dumped
+    (tmp_path / "one.ptx").write_text(PTX)
+    if compilers.assembler() is None:
+        assert compilers.read_registers(str(tmp_path)) is None
+        pytest.skip(f"counting registers needs NVIDIA's assembler: {compilers.PACKAGES}")
+    found = compilers.read_registers(str(tmp_path))
+    assert 4 <= found.most <= 32
+    assert found.spilled == 0
+    (tmp_path / "two.ptx").write_text(PTX.replace("add.f32", "no.such.thing"))
+    with pytest.raises(RuntimeError, match=r"two\.ptx: the assembler refuses it"):
+        compilers.read_registers(str(tmp_path))
+
+
+def test_the_assemblers_words_are_read(tmp_path, monkeypatch):
+    """Of two kernels the one with more registers and the one that spills more, whichever they are."""
+    said = "echo 'Used 40 registers'; echo '12 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'"
+    fake = tmp_path / "ptxas"
+    fake.write_text(f"#!/bin/sh\n({said}; echo 'Used 154 registers'; echo '0 bytes stack frame, 0 bytes spill stores') >&2\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(compilers, "assembler", lambda: str(fake))
+    (tmp_path / "one.ptx").write_text(PTX)
+    assert compilers.read_registers(str(tmp_path)) == compilers.Registers(154, 8)
+
+
 def test_doctor_without_compilers_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: None)
     assert app.call(["doctor", "--compile-for", "t4", "--json"]) == WRONG_COMMAND
@@ -92,15 +168,24 @@ LIMITS = {
     ("h100", 10, FIXED): (7, 360),
     ("h100", 10, GEOMETRIC): (8, 460),
     ("t4", 2, FIXED): (6, 180),
+    ("h100", 2, FIXED): (6, 180),
     ("t4", 16, FIXED): (8, 720),
     ("t4", 16, GEOMETRIC): (8, 580),
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] * (case[:2] != ("t4", 10))) for case in LIMITS])
+SLOW = [case for case in LIMITS if case[:2] != ("t4", 10)]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if case in SLOW else pytest.mark.thorough) for case in LIMITS]
+)
 def test_a_round_is_few_kernels(case):
     report, (kernels, traffic) = compiled(*case), LIMITS[case]
     assert (report["form"], report["block"]) == ("flat", 65536)
     assert report["unknown_trip_counts"] == report["ring_copies"] == 0
     assert report["kernels_per_round"] <= kernels
     assert report["bytes_per_run_round"] <= traffic
+    if case[0] != "t4" and compilers.assembler():  # a T4 plays four runs in a thread, which takes all its registers and spills
+        assert report["registers"] <= 255
+        assert report["spilled_bytes"] == 0

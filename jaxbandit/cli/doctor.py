@@ -2,6 +2,7 @@
 
 import dataclasses
 import json as text
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from jaxbandit.sweeps.plan import Plan
 RUNS = SIZES[-1]  # how many runs a doctor's game has: a full block
 RECORDED = 50
 TRIAL = 10.0  # seconds
+NVIDIA = Path("/dev/nvidia0")  # there where NVIDIA's driver sees a GPU, on Linux
 
 
 def doctor(
@@ -52,7 +54,7 @@ def doctor(
     dump
         A folder for the compiler's own texts.
     trial
-        Play the game here for ten seconds and measure rounds/s.
+        Play the game here for ten seconds and measure rounds/s. On a GPU or TPU that is always done, and on a core of the CPU too.
     json
         Print one JSON object.
     """
@@ -65,28 +67,75 @@ def doctor(
     game = game_of(learner, arms, delays, runs)
     report: dict[str, Any] = {"jax": jax.__version__, "devices": [str(one) for one in jax.devices()]}
     if compile_for is None:
-        report |= _about(blocks.form_for(game))
+        report |= _about(blocks.form_for(game)) | {"advice": _unused_gpu()}
     else:
         report |= compiled_for(compile_for, game, dump)
-    if trial:
-        report["measured_rounds_per_second"] = _measured(game)
+    if trial or (compile_for is None and blocks.platform() != "cpu"):
+        report |= tried(game)
     _print(report, json)
 
 
-def compiled_for(target: str, game: Game, dump: Path | None = None) -> dict[str, Any]:
-    """What the compiler for ``target`` makes of a block of the game."""
+def tried(game: Game) -> dict[str, Any]:
+    """Rounds/s measured here; on a GPU or TPU also those of the CPU beside it, and which of the two is faster for these runs."""
+    form = blocks.form_for(game)
+    measured = _measured(game, form, jax.devices()[0])
+    try:
+        cores = jax.devices("cpu")
+    except RuntimeError:  # JAX_PLATFORMS leaves it out
+        cores = []
+    if form.platform == "cpu" or not cores:
+        return {"measured_rounds_per_second": round(measured)}
+    own = choose_form(game, "cpu")
+    on_cpu = _measured(game, own, cores[0])
+    speeds = {
+        form.platform: measured * filled(game.runs.size, form.block),
+        "cpu": on_cpu * filled(game.runs.size, own.block) * min(len(cores), -(-game.runs.size // own.block)),
+    }
+    return {
+        "measured_rounds_per_second": round(measured),
+        "measured_rounds_per_second_of_one_core": round(on_cpu),
+        "advice": advice(game.runs.size, speeds),
+    }
+
+
+def filled(runs: int, block: int) -> float:
+    """The part of the blocks that is filled with runs that are wanted."""
+    return runs / (block * -(-runs // block))
+
+
+def advice(runs: int, speeds: dict[str, float]) -> str:
+    """One sentence: where this many runs are played faster. ``speeds`` are rounds/s of wanted runs; the first is where they are now."""
+    (here, now), (other, then) = speeds.items()
+    said = f"{now / 1e6:.3g} million rounds/s on the {here.upper()}, {then / 1e6:.3g} on all cores of the {other.upper()}"
+    if then > now:
+        return f"{runs} runs are faster on the {other.upper()} ({said}): set JAX_PLATFORMS={other}"
+    return f"{runs} runs are faster on the {here.upper()} ({said})"
+
+
+def _unused_gpu() -> str:
+    """One sentence if there is a GPU that JAX does not use; else empty."""
+    if blocks.platform() == "cpu" and NVIDIA.exists():
+        return "there is an NVIDIA GPU here that JAX does not use: pip install 'jax[cuda12]', and do not set JAX_PLATFORMS=cpu"
+    return ""
+
+
+def compiled_for(
+    target: str, game: Game, dump: Path | None = None, form: Form | None = None, count_registers: bool = True
+) -> dict[str, Any]:
+    """What the compiler for ``target`` makes of a block of the game, in the form that is chosen there or in the one given."""
     it = compilers.TARGETS[target]
-    form = choose_form(game, it.platform, it.memory)
+    form = form or choose_form(game, it.platform, it.memory)
     game = with_runs(form.applied(game), form.block)
     state = blocks.start.eval_shape(game)
     numbers = (jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((RECORDED + 1,), jnp.int32))
     if dump is not None:
         dump.mkdir(parents=True, exist_ok=True)
-    begun = time.perf_counter()
-    text = compilers.compile_for(
-        target, blocks.advance, (game, state, *numbers), dump and str(dump), probabilities=False, form=form
-    )
-    seconds = time.perf_counter() - begun
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = str(dump or scratch)
+        begun = time.perf_counter()
+        text = compilers.compile_for(target, blocks.advance, (game, state, *numbers), folder, probabilities=False, form=form)
+        seconds = time.perf_counter() - begun
+        registers = compilers.read_registers(folder) if count_registers else None
     if dump is not None:
         (dump / "compiled.txt").write_text(text)
     cost = compilers.read_round(text, target, form.chunk, form.block)
@@ -95,6 +144,8 @@ def compiled_for(target: str, game: Game, dump: Path | None = None) -> dict[str,
         "bytes_per_run_round": round(cost.bytes / form.block, 1),
         "unknown_trip_counts": cost.unknown_loops,
         "ring_copies": cost.copies,
+        "registers": registers and registers.most,
+        "spilled_bytes": registers and registers.spilled,
         "estimated_cycles_per_round": cost.cycles,
         "estimated_rounds_per_second": round(form.block / cost.seconds),
         "compile_seconds": round(seconds, 1),
@@ -115,12 +166,10 @@ def game_of(learner: str, arms: int, delays: str, runs: int) -> Game:
     return Game.set_up(canonical(cell.learner), canonical(cell.losses), canonical(cell.delays), jax.random.key(0), ids)
 
 
-def _measured(game: Game) -> int:
-    """Rounds/s of one block on the first device, measured for some seconds after the program is compiled."""
-    form = blocks.form_for(game)
-    device, ids = jax.devices()[0], np.arange(form.block, dtype=np.uint32)
-    game = jax.device_put(dataclasses.replace(form.applied(game), runs=ids), device)
-    state, done, length, played, spent = blocks.start(game), 0, 64, 0, 0.0
+def _measured(game: Game, form: Form, device: Any) -> float:
+    """Rounds/s of one block on a device, measured for some seconds after the program is compiled."""
+    game = jax.device_put(dataclasses.replace(form.applied(game), runs=np.arange(form.block, dtype=np.uint32)), device)
+    state, done, length, played, spent = jax.device_put(blocks.start(game), device), 0, 64, 0, 0.0
     while spent < TRIAL:
         record = np.full(RECORDED + 1, done + length, np.int32)
         begun = time.perf_counter()
@@ -131,7 +180,7 @@ def _measured(game: Game) -> int:
             spent, played = spent + seconds, played + length
         done += length
         length *= 2 if seconds < 1 else 1
-    return round(played * form.block / spent)
+    return played * form.block / spent
 
 
 def _print(report: dict[str, Any], as_json: bool) -> None:
