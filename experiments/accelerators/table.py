@@ -1,15 +1,21 @@
 """What the compilers for GPUs and TPUs make of every learner, loss law and delay law: one table, in Markdown.
 
-    python experiments/accelerators/table.py t4            # all; some minutes each on a slow computer
-    python experiments/accelerators/table.py tpu ucb1 fixed  # rows whose names are given
+    python experiments/accelerators/table.py                    # all games, for a T4 and a TPU: some ten minutes on an idle computer
+    python experiments/accelerators/table.py --only ucb1 fixed   # rows whose names have one of these words
+    python experiments/accelerators/table.py --arms             # flat rounds beside rounds on arrays, from 2 to 100 arms
 
-Needs the compilers (``jaxbandit doctor --compile-for t4`` says how to install them), no GPU. Rows are kept in a file beside the
-table, so that it can be stopped and begun again.
+Needs the compilers (``make compilers``), no GPU. Rows are kept in a file beside this one, so that it can be stopped and begun
+again; it is begun anew when the package or JAX has changed.
 """
 
+import argparse
+import dataclasses
+import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,11 +23,12 @@ import numpy as np
 import jaxbandit as jb
 from jaxbandit import compilers
 from jaxbandit.cli.doctor import RUNS, compiled_for
+from jaxbandit.files import write_whole
+from jaxbandit.forms import choose_form
 from jaxbandit.game import Game
 from jaxbandit.learners import REGISTRY
 
-ARMS, ROUNDS = 10, 1000
-MEANS = [0.3, *[0.5] * (ARMS - 1)]
+ARMS, ROUNDS = 4, 1000  # the compiler's time grows faster than with the square of the arms: half a minute for ten
 D, L = jb.delays, jb.losses
 TOLD = {  # what learners must be told, for a delay of 10
     "bobw": (10,),
@@ -30,27 +37,29 @@ TOLD = {  # what learners must be told, for a delay of 10
     "dew": (ROUNDS, 10 * ROUNDS, 10),
     "skipper": (10, ROUNDS, 10 * ROUNDS),
     "fixed-delay-exp3": (ROUNDS, 10),
-    "delayed-ucb": (np.arange(1, 12) / 11,),
-    "delayed-kl-ucb": (np.arange(1, 12) / 11,),
-    "opse": (ROUNDS,),
-    "delayed-sapo": (ROUNDS,),
     "successive-elimination": (ROUNDS,),
     "phased-elimination": (ROUNDS,),
     "qpm-d": (jb.TsallisINF(), 32),
     "bold": (jb.TsallisINF(), 11),
 }
+
+
+def means(arms: int = ARMS) -> list[float]:
+    return [0.3, *[0.5] * (arms - 1)]
+
+
 LOSSES = {
-    "bernoulli": L.Bernoulli(MEANS),
-    "beta": L.Beta(MEANS),
-    "clipped-normal": L.ClippedNormal(MEANS),
-    "table": L.Table(np.tile(MEANS, (ROUNDS, 1))),
+    "bernoulli": L.Bernoulli(means()),
+    "beta": L.Beta(means()),
+    "clipped-normal": L.ClippedNormal(means()),
+    "table": L.Table(np.tile(means(), (ROUNDS, 1))),
     "stochastically-constrained": L.StochasticallyConstrained(0.2, ARMS),
-    "switching": L.Switching([MEANS, MEANS[::-1]], [1, 500]),
-    "corrupted": L.Corrupted(L.Bernoulli(MEANS), 10.0),
+    "switching": L.Switching([means(), means()[::-1]], [1, 500]),
+    "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
 }
 DELAYS = {
     "fixed": D.Fixed(10),
-    "uniform": D.UniformRandom(0, 20),
+    "uniform-random": D.UniformRandom(0, 20),
     "geometric": D.Geometric(10.0, bound=127),
     "geometric, shared": D.Geometric(10.0, bound=127, shared=True),
     "poisson": D.Poisson(10.0, bound=63),
@@ -60,40 +69,118 @@ DELAYS = {
     "outlier": D.Outlier(1000),
     "trace": D.Trace(np.arange(ROUNDS) % 20),
     "arm-dependent": D.ArmDependent([D.Fixed(10)] * ARMS),
+    "loss-dependent": D.LossDependent(D.Fixed(20), D.Fixed(3)),
+    "empirical": D.Empirical(np.arange(20)),
 }
+Row = tuple[Any, Any, Any, dict[str, Any] | None]  # learner, losses, delays; what is changed in the form that would be chosen
 
 
-def rows() -> dict[str, tuple]:
-    """Name -> learner, losses, delays: one part changes at a time, and learners also meet a delay for each play."""
+def games() -> dict[str, Row]:
+    """One part changes at a time, and learners also meet a delay for each play."""
     learners = {name: cls(*TOLD.get(name, ())) for name, cls in REGISTRY.items()}
-    bobw = learners["bobw"]
-    made = {
-        f"{name}, {law}": (one, LOSSES["bernoulli"], DELAYS[law])
-        for name, one in learners.items()
-        for law in ("fixed", "geometric")
+    coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
+    made: dict[str, Row] = {f"{name}, fixed": (one, coins, fixed, None) for name, one in learners.items()}
+    made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}
+    made |= {f"bobw, delays {name}": (learners["bobw"], coins, one, None) for name, one in DELAYS.items() if name != "fixed"}
+    return made | {
+        f"{name}, geometric": (one, coins, DELAYS["geometric"], None) for name, one in learners.items() if name != "bobw"
     }
-    made |= {f"bobw, losses {name}": (bobw, one, DELAYS["fixed"]) for name, one in LOSSES.items()}
-    return made | {f"bobw, delays {name}": (bobw, LOSSES["bernoulli"], one) for name, one in DELAYS.items()}
 
 
-def main(target: str, wanted: list[str]) -> None:
-    if message := compilers.missing(target):
-        sys.exit(message)
-    file = Path(__file__).parent / f"{target}.json"
-    found = json.loads(file.read_text()) if file.exists() else {}
-    print("| game | form | kernels a round | bytes a run-round | loops of unknown length | note |\n|---|---|---|---|---|---|")
-    for name, parts in rows().items():
-        if wanted and not any(word in name for word in wanted):
-            continue
-        if name not in found:
-            game = Game.set_up(*parts, jax.random.key(0), np.arange(RUNS, dtype=np.uint32))
-            found[name] = compiled_for(target, game)
-            file.write_text(json.dumps(found, indent=1))
-        one = found[name]
-        form = one["form"] if one["arrivals"] == "listed" else f"{one['form']}, {one['arrivals']}"
-        numbers = f"{one['kernels_per_round']} | {one['bytes_per_run_round']:.0f} | {one['unknown_trip_counts']}"
-        print(f"| {name} | {form} | {numbers} | {one['note']} |", flush=True)
+def arms() -> dict[str, Row]:
+    """Both forms of a round, whichever would be chosen, and the form before there were any: arrays and lists."""
+    learner, made = jb.BestOfBothWorlds(10), {}
+    for count in (10, 2, 4, 16, 24, 32, 100):
+        for law in ("fixed", "geometric"):
+            parts = learner, L.Bernoulli(means(count)), DELAYS[law]
+            if count <= 24:  # beyond, the compiler takes far too long
+                made[f"{count} arms, {law}, flat"] = (*parts, {"evaluation": "flat", "note": ""})
+            made[f"{count} arms, {law}, arrays"] = (*parts, {"evaluation": "array", "note": ""})
+            if law == "geometric" and count == 10:
+                made[f"{count} arms, {law}, arrays and lists"] = (
+                    *parts,
+                    {"evaluation": "array", "arrivals": "listed", "note": ""},
+                )
+    return made
+
+
+def compiled(target: str, row: Row) -> dict[str, Any]:
+    """What ``jaxbandit doctor`` reports; or, where that fails, the reason as the only entry."""
+    *parts, changes = row
+    game, it = Game.set_up(*parts, jax.random.key(0), np.arange(RUNS, dtype=np.uint32)), compilers.TARGETS[target]
+    try:
+        form = dataclasses.replace(choose_form(game, it.platform, it.memory), **(changes or {}))
+        return compiled_for(target, game, form=form, count_registers=False)
+    except Exception as error:  # a table with a gap is worth more than none
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+
+
+def fingerprint() -> str:
+    """Changes with the package, this script and JAX."""
+    sources = [Path(__file__), *sorted(Path(jb.__file__).parent.rglob("*.py"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sources) + jax.__version__.encode()).hexdigest()
+
+
+class Kept:
+    """Rows that are done, in a file."""
+
+    def __init__(self, file: Path):
+        self.file, self.rows = file, {}
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        if kept.get("fingerprint") == fingerprint():
+            self.rows = kept["rows"]
+
+    def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if name not in self.rows:
+            self.rows[name] = make()
+            write_whole(self.file, json.dumps({"fingerprint": fingerprint(), "rows": self.rows}, indent=1))
+        return self.rows[name]
+
+
+def cells(found: dict[str, Any]) -> list[str]:
+    """Form, kernels, bytes, million rounds/s."""
+    if "error" in found:
+        return ["failed", "", "", ""]
+    form = found["form"] if found["arrivals"] == "listed" else f"{found['form']}, {found['arrivals']}"
+    loops = f" + {found['unknown_trip_counts']} loops" if found["unknown_trip_counts"] else ""
+    speed = found["estimated_rounds_per_second"] / 1e6
+    return [form, f"{found['kernels_per_round']}{loops}", f"{found['bytes_per_run_round']:,.0f}", f"{speed:,.3g}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--targets", nargs="+", choices=list(compilers.TARGETS), default=["t4", "tpu"])
+    parser.add_argument("--only", nargs="+", metavar="WORD", default=[])
+    parser.add_argument("--arms", action="store_true")
+    given = parser.parse_args()
+    for target in given.targets:
+        if message := compilers.missing(target):
+            sys.exit(message)
+    rows = {
+        name: row
+        for name, row in (arms() if given.arms else games()).items()
+        if not given.only or any(word in name for word in given.only)
+    }
+    kept = Kept(Path(__file__).with_name("arms.json" if given.arms else "games.json"))
+    for target in given.targets:
+        for name, row in rows.items():
+            print(
+                target,
+                name,
+                kept.get(f"{target}: {name}", lambda row=row, target=target: compiled(target, row)),
+                file=sys.stderr,
+                flush=True,
+            )
+    heads = [
+        f"{compilers.TARGETS[target].name}: form | kernels a round | bytes a run-round | million rounds/s, estimated"
+        for target in given.targets
+    ]
+    print(f"| game | {' | '.join(heads)} | note |\n|---{'|---' * (4 * len(heads) + 1)}|")
+    for name in rows:
+        found = [kept.rows[f"{target}: {name}"] for target in given.targets]
+        notes = dict.fromkeys(one.get("note", "") or one.get("error", "") for one in found)
+        print(f"| {name} | {' | '.join(cell for one in found for cell in cells(one))} | {' '.join(filter(None, notes))} |")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "t4", sys.argv[2:])
+    main()

@@ -1,0 +1,296 @@
+"""The GPU's own program on this CPU: a block as XLA compiles it for a T4 or H100, kernel by kernel, beside the library's block.
+
+    python experiments/accelerators/emulate.py t4 'bobw(max_delay=10)' 'fixed(10)'
+    python experiments/accelerators/emulate.py h100 thompson 'geometric(mean=10.0, bound=127)' --rounds 1000
+
+Compiles the program that ``jb.simulate`` would start on the GPU, reads from the compiler's dump in which order it starts which
+kernel on which memory, and does that with the kernels' LLVM IR (``kernels.py``). Needs the compilers and llvmlite (``make compilers``).
+"""
+
+import argparse
+import dataclasses
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from kernels import Kernel, NoEmulation
+
+from jaxbandit import blocks, compilers
+from jaxbandit.cli.doctor import game_of
+from jaxbandit.forms import choose_form
+from jaxbandit.game import Game
+
+DTYPES = {"pred": np.bool_, "s32": np.int32, "u32": np.uint32, "f32": np.float32}
+ALIGNED = 256  # bytes
+Step = Callable[[], None]
+Place = tuple[str, tuple[int, ...]]  # an instruction, and which part of what it makes
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """How an instruction is started: ``kernel`` is empty where it is not one."""
+
+    kind: str
+    kernel: str
+    blocks: int
+    threads: int
+
+
+class Emulation:
+    """A program that was compiled for a GPU into the folder ``dump``, with memory of its own."""
+
+    def __init__(self, dump: Path):
+        self.program = compilers.Program(_only(dump, "*_gpu_after_optimizations.txt").read_text())
+        self.instructions = {name: one for place in self.program.computations.values() for name, one in place.items()}
+        self.callers = {
+            called: one
+            for one in self.instructions.values()
+            for called in re.findall(r"(?:condition|body)=%?([\w.\-]+)", one.rest)
+            if one.operation == "while"
+        }
+        self.home = {name: place for place, body in self.program.computations.items() for name in body}
+        self.launches = _launches(dump)
+        self.places, sizes = _memory(_only(dump, "*-buffer-assignment.txt").read_text())
+        self.memory = {number: _aligned(size) for number, size in sizes.items()}
+        self.texts = {
+            name: text
+            for text in (file.read_text() for file in dump.glob("*.ir-with-opt.ll"))
+            for name in re.findall(r"define ptx_kernel void @([\w.]+)\(", text)
+        }
+        self.kernels: dict[str, Kernel] = {}
+        self.started = 0
+        self.steps = self._steps(self.program.entry)
+
+    def run(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """What the program returns."""
+        entry = self.program.computations[self.program.entry]
+        for one in entry.values():
+            if one.operation == "parameter":
+                self._array(one.name, ())[...] = arguments[int(one.given)]
+        for name, one in self.instructions.items():
+            if one.operation == "constant" and (name, ()) in self.places:
+                self._array(name, ())[...] = _constant(one)
+        for step in self.steps:
+            step()
+        (root,) = (one for one in entry.values() if one.is_root)
+        count = len(_shapes(root.shape))
+        return [self._array(root.name, (index,) if root.shape.startswith("(") else ()).copy() for index in range(count)]
+
+    def _bytes(self, name: str, index: tuple[int, ...]) -> np.ndarray:
+        """The memory of one part of what an instruction makes."""
+        place = self._defined(name, index)
+        number, offset, size = self.places[place]
+        return self.memory[number][offset : offset + size]
+
+    def _defined(self, name: str, index: tuple[int, ...]) -> Place:
+        """Where the compiler says what memory a value has: at the instruction that makes it."""
+        while (name, index) not in self.places:
+            one = self.instructions[name]
+            if one.operation == "get-tuple-element":
+                found = re.search(r"index=(\d+)", one.rest)
+                assert found is not None
+                name, index = one.operands[0], (int(found[1]), *index)
+            elif one.operation == "tuple":
+                name, index = one.operands[index[0]], index[1:]
+            elif one.operation in ("bitcast", "while"):  # a loop that leaves a value as it is
+                name = one.operands[0]
+            elif one.operation == "parameter" and self.home[name] in self.callers:
+                name = self.callers[self.home[name]].operands[0]
+            else:
+                raise NoEmulation(f"the compiler's text does not say where {name}{list(index)} is in memory")
+        return name, index
+
+    def _array(self, name: str, index: tuple[int, ...]) -> np.ndarray:
+        dtype, shape = _shapes(self.instructions[name].shape)[index[0] if index else 0]
+        return self._bytes(name, index).view(dtype).reshape(shape)
+
+    def _steps(self, computation: str) -> list[Step]:
+        """What a computation does, in its order."""
+        return [self._step(one) for one in self.program.computations[computation].values() if one.operation not in compilers.FREE]
+
+    def _step(self, one: compilers.Instruction) -> Step:
+        if one.operation == "while":
+            return self._loop(one)
+        launch = self.launches.get(one.name)
+        if launch is None:
+            raise NoEmulation(f"{one.operation} {one.name}: the compiler's text does not say how it is started")
+        if launch.kernel:
+            return self._launch(one, launch)
+        if launch.kind == "kCopy" and len(one.operands) == 1:
+            source, made = self._copied(one), self._array(one.name, ())
+            return lambda: np.copyto(made, source.reshape(made.shape))
+        raise NoEmulation(f"{one.operation} {one.name}: a step of the kind {launch.kind}")
+
+    def _copied(self, one: compilers.Instruction) -> np.ndarray:
+        """The memory that a copy copies: all of its operand, or a slice of it."""
+        source, body = self._array(one.operands[0], ()), self.program.computations.get(one.called() or "", {})
+        done = {each.operation for each in body.values()} - compilers.FREE
+        if one.operation == "copy" or done == {"copy"}:
+            return source
+        if done != {"slice"}:
+            raise NoEmulation(f"{one.name}: a copy with {', '.join(sorted(done))}")
+        (cut,) = (each for each in body.values() if each.operation == "slice")
+        ((_, shape),) = _shapes(body[cut.operands[0]].shape)
+        found = re.search(r"slice=\{(.*?)\}", cut.rest)
+        assert found is not None
+        ends = [tuple(map(int, axis.split(":"))) for axis in re.findall(r"\[([\d:]+)\]", found[1])]
+        return source.reshape(shape)[tuple(slice(*axis) for axis in ends)]
+
+    def _loop(self, one: compilers.Instruction) -> Step:
+        test, body = (self._steps(one.called(which) or "") for which in ("condition", "body"))
+        (root,) = (each for each in self.program.computations[one.called("condition") or ""].values() if each.is_root)
+        goes_on = self._bytes(root.name, ())
+
+        def loop() -> None:
+            while True:
+                for step in test:
+                    step()
+                if not goes_on[0]:
+                    return
+                for step in body:
+                    step()
+
+        return loop
+
+    def _launch(self, one: compilers.Instruction, launch: Launch) -> Step:
+        if launch.kernel not in self.kernels:
+            self.kernels[launch.kernel] = Kernel(self.texts[launch.kernel], launch.kernel)
+        kernel, count = self.kernels[launch.kernel], len(_shapes(one.shape))
+        made: list[tuple[int, ...]] = [(index,) for index in range(count)] if one.shape.startswith("(") else [()]
+        memory = [*(self._bytes(name, ()) for name in one.operands), *(self._bytes(one.name, index) for index in made)]
+        addresses = [part.ctypes.data for part in memory]
+
+        def start() -> None:
+            self.started += 1
+            kernel(addresses, launch.blocks, launch.threads)
+
+        return start
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    """The largest of the files, if programs besides the one that matters were compiled."""
+    return max(folder.glob(pattern), key=lambda file: file.stat().st_size)
+
+
+def _aligned(size: int) -> np.ndarray:
+    raw = np.zeros(size + ALIGNED, np.uint8)
+    start = -raw.ctypes.data % ALIGNED
+    return raw[start : start + size]
+
+
+def _shapes(text: str) -> list[tuple[Any, tuple[int, ...]]]:
+    found = re.findall(r"\b(pred|[suf]\d+|bf16)\[([\d,]*)\]", text)
+    unknown = {dtype for dtype, _ in found} - DTYPES.keys()
+    if unknown:
+        raise NoEmulation(f"numbers of the type {', '.join(sorted(unknown))}")
+    return [(DTYPES[dtype], tuple(int(length) for length in dims.split(",") if length)) for dtype, dims in found]
+
+
+def _constant(one: compilers.Instruction) -> np.ndarray:
+    ((dtype, shape),) = _shapes(one.shape)
+    if "..." in one.given:
+        raise NoEmulation(f"{one.name}: a constant that the compiler's text leaves out")
+    words = re.findall(r"[^\s{},]+", one.given)
+    named = {"true": True, "false": False}
+    return np.array([named[word] if word in named else float(word) for word in words]).astype(dtype).reshape(shape)
+
+
+def _launches(dump: Path) -> dict[str, Launch]:
+    """How each instruction is started, by its name."""
+    started = {}
+    for number, kind, rest in re.findall(
+        r"^\s*(\d+): (k\w+)\s+\[.*?\] ?(.*)$", _only(dump, "*thunk_sequence.txt").read_text(), re.M
+    ):
+        kernel = re.match(r"(\S+) grid: \[(\d+), 1, 1\] threads: \[(\d+), 1, 1\]", rest)
+        started[int(number)] = Launch(kind, kernel[1], int(kernel[2]), int(kernel[3])) if kernel else Launch(kind, "", 0, 0)
+    named = re.findall(r'profile_annotation: "([^"]+)"\s+thunk_id: (\d+)', _only(dump, "*thunk_metadata.txt").read_text())
+    return {name: started[int(number)] for name, number in named if int(number) in started}
+
+
+def _memory(text: str) -> tuple[dict[Place, tuple[int, int, int]], dict[int, int]]:
+    """Where each value is: number of the allocation, first byte, bytes; and how large allocations are."""
+    places: dict[Place, tuple[int, int, int]] = {}
+    sizes: dict[int, int] = {}
+    number = -1
+    for line in text.splitlines():
+        if head := re.match(r"allocation (\d+): size (\d+)", line):
+            number = int(head[1])
+            sizes[number] = int(head[2])
+        elif value := re.match(r" value: <\d+ ([\w.\-]+)(?:\{([\d,]*)\})?(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)", line):
+            name, index, size, offset = value.groups()
+            # A tuple's own memory, a list of pointers, is marked {} like nothing else: kernels do not read it.
+            if index != "":
+                places[name, tuple(map(int, index.split(","))) if index else ()] = number, int(offset), int(size)
+    return places, sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """The regret of the same runs, played by the GPU's kernels and by the library on this CPU."""
+
+    emulated: np.ndarray
+    library: np.ndarray
+    kernels: int  # started
+    seconds: float  # that the emulation took
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Of each run, relative."""
+        return np.abs(self.emulated - self.library) / (1 + np.abs(self.library))
+
+
+def compare(target: str, learner: str, delays: str, *, arms: int = 10, rounds: int = 1000, runs: int = 512) -> Agreement:
+    """Both regrets of a game of coins after so many rounds; ``runs`` are filled up to the GPU's smallest block."""
+    game, it = game_of(learner, arms, delays, runs), compilers.TARGETS[target]
+    form = choose_form(game, it.platform, it.memory)
+    there: Game = dataclasses.replace(form.applied(game), runs=np.arange(form.block, dtype=np.uint32))
+    record = np.array([rounds], np.int32)
+
+    def program(game: Game, state: Any, done: jax.Array, record: jax.Array):
+        return form.advance(game, state, done, record, False)
+
+    arguments = (there, blocks.start(there), np.int32(0), record)
+    with tempfile.TemporaryDirectory() as dump:
+        # Parameters that are not used stay, so that the numbers of parameters are those of the leaves.
+        made = jax.jit(program, keep_unused=True)
+        compilers.compile_for(target, made, arguments, dump)
+        begun = time.perf_counter()
+        emulation = Emulation(Path(dump))
+        leaves = emulation.run([np.asarray(leaf) for leaf in jax.tree.leaves(arguments)])
+        seconds = time.perf_counter() - begun
+    _, records = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(program, *arguments)), leaves)
+    own = choose_form(game, "cpu")
+    assert runs % own.block == 0
+    library = []
+    for first in range(0, runs, own.block):
+        here = dataclasses.replace(game, runs=np.arange(first, first + own.block, dtype=np.uint32))
+        library.append(blocks.advance(here, blocks.start(here), np.int32(0), record, probabilities=False, form=own)[1].regret[0])
+    return Agreement(records.regret[0, :runs], np.concatenate(library), emulation.started, seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=[name for name, one in compilers.TARGETS.items() if one.platform == "gpu"])
+    parser.add_argument("learner")
+    parser.add_argument("delays")
+    parser.add_argument("--arms", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=512)
+    given = parser.parse_args()
+    if message := compilers.missing(given.target):
+        parser.exit(1, message + "\n")
+    found = compare(given.target, given.learner, given.delays, arms=given.arms, rounds=given.rounds, runs=given.runs)
+    print(
+        f"{given.target}, {given.learner}, {given.delays}: {given.rounds} rounds of {given.runs} runs, {found.kernels} kernels, {found.seconds:.1f} s"
+    )
+    print(f"mean regret {found.emulated.mean():.4f} by the GPU's kernels, {found.library.mean():.4f} by the library")
+    print(f"runs within 0.1 %: {np.mean(found.differences < 1e-3):.4f}; largest difference {found.differences.max():.3g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The GPU's own kernels, played on this CPU, against the library's block: they are what a user with a GPU would start.
+
+A kernel that reads a row of another round, or a run's number after another thread has overwritten it, or a loop of another length gives
+other regrets here. Needs the extra ``compilers``.
+"""
+
+import ctypes
+import fractions
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxbandit import compilers
+
+pytest.importorskip("llvmlite", reason="playing a GPU's kernels needs llvmlite: pip install 'jaxbandit[compilers]'")
+sys.path.insert(0, str(Path(__file__).parents[2] / "experiments" / "accelerators"))
+import emulate
+import kernels
+
+FIXED, GEOMETRIC = "fixed(10)", "geometric(mean=10.0, bound=127)"
+# The robust one plays nearly uniformly for far longer than here, unless its factor is small.
+LEARNERS = [
+    "bobw(max_delay=10)",
+    "tsallis-inf(estimator='rv')",
+    "robust-bobw(factor=0.1)",
+    "delayed-exp3",
+    "ucb1",
+    "thompson",
+]
+# Of the others one or two runs in 512 go another way: where rounding decides which arm is drawn.
+EVERY_RUN = {LEARNERS[0], "ucb1", "thompson"}
+# Ten arms take the compiler six times as long as four.
+CASES = [(target, learner, 4, delays) for target in ("t4", "h100") for learner in LEARNERS for delays in (FIXED, GEOMETRIC)]
+CASES += [("t4", LEARNERS[0], 10, FIXED), ("h100", LEARNERS[0], 10, GEOMETRIC)]
+ONE = ("t4", LEARNERS[0], 4, GEOMETRIC)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.thorough if case == ONE else pytest.mark.slow) for case in CASES]
+)
+def test_the_gpus_kernels_play_the_librarys_runs(case):
+    target, learner, arms, delays = case
+    if message := compilers.missing(target):
+        pytest.skip(message)
+    found = emulate.compare(target, learner, delays, arms=arms, rounds=1000, runs=512)
+    assert found.kernels > 3 * 1000
+    assert found.library.std() > 0  # runs differ: agreement says something
+    assert np.median(found.differences) < 1e-5
+    if learner in EVERY_RUN:
+        assert found.differences.max() < 1e-3
+    assert np.mean(found.differences < 1e-3) > 0.99
+
+
+SUM = """
+define ptx_kernel void @sum(ptr %in, ptr %out) {
+  %t = tail call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %b = tail call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %first = mul i32 %b, 64
+  %place = add i32 %first, %t
+  %from = getelementptr float, ptr %in, i32 %place
+  %s0 = load float, ptr %from
+STEPS
+  %to = getelementptr float, ptr %out, i32 %place
+  store float %s5, ptr %to
+  ret void
+}
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x() #1
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x() #1
+declare float @llvm.nvvm.shfl.sync.down.f32(i32, float, i32, i32) #1
+attributes #1 = { nounwind }
+"""
+
+
+def play(text: str, name: str, *arrays: np.ndarray, blocks: int, threads: int) -> None:
+    kernels.Kernel(text, name)([array.ctypes.data for array in arrays], blocks, threads)
+
+
+def test_threads_that_ask_each_other_for_numbers():
+    steps = [
+        f"  %o{i} = tail call float @llvm.nvvm.shfl.sync.down.f32(i32 -1, float %s{i}, i32 {16 >> i}, i32 31)\n  %s{i + 1} = fadd float %s{i}, %o{i}"
+        for i in range(5)
+    ]
+    numbers, out = np.arange(192, dtype=np.float32) ** 2, np.zeros(192, np.float32)
+    play(SUM.replace("STEPS", "\n".join(steps)), "sum", numbers, out, blocks=3, threads=64)
+    assert np.array_equal(out[::32], numbers.reshape(-1, 32).sum(1))  # a warp's first thread has the sum; all exact in float32
+
+
+ROUND = """
+define ptx_kernel void @round(ptr %in, ptr %out) {
+  %t = tail call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p0 = getelementptr [3 x float], ptr %in, i32 %t, i32 0
+  %p1 = getelementptr [3 x float], ptr %in, i32 %t, i32 1
+  %p2 = getelementptr [3 x float], ptr %in, i32 %t, i32 2
+  %a = load float, ptr %p0
+  %b = load float, ptr %p1
+  %c = load float, ptr %p2
+  %down = tail call float @llvm.nvvm.fma.rm.f(float %a, float %b, float %c)
+  %zero = tail call float @llvm.nvvm.add.rz.f(float %a, float %c)
+  %inside = tail call float @llvm.nvvm.saturate.f(float %c)
+  %q0 = getelementptr [3 x float], ptr %out, i32 %t, i32 0
+  %q1 = getelementptr [3 x float], ptr %out, i32 %t, i32 1
+  %q2 = getelementptr [3 x float], ptr %out, i32 %t, i32 2
+  store float %down, ptr %q0
+  store float %zero, ptr %q1
+  store float %inside, ptr %q2
+  ret void
+}
+"""
+
+
+def test_the_gpus_roundings():
+    draw = np.random.default_rng(0)
+    given = (draw.normal(size=(200, 3)) * 10.0 ** draw.integers(-3, 4, (200, 3))).astype(np.float32)
+    out = np.zeros_like(given)
+    play(ROUND, "round", given, out, blocks=1, threads=200)
+    up, fraction = np.float32(np.inf), lambda x: fractions.Fraction(float(x))
+    for (a, b, c), (down, zero, inside) in zip(given, out, strict=True):
+        exact = fraction(a) * fraction(b) + fraction(c)
+        assert fraction(down) <= exact < fraction(np.nextafter(down, up))
+        exact = fraction(a) + fraction(c)
+        away = np.nextafter(zero, up if zero > 0 else -up)
+        assert abs(fraction(zero)) <= abs(exact) < abs(fraction(away))
+        assert inside == min(max(c, 0), 1)
+
+
+def test_what_is_not_played_is_said():
+    with pytest.raises(kernels.NoEmulation, match=r"a kernel calls nvvm\.vote\.all"):
+        kernels.for_this_cpu("define ptx_kernel void @k() {\n  %x = call i1 @llvm.nvvm.vote.all(i1 true)\n  ret void\n}")
+    with pytest.raises(kernels.NoEmulation, match="double"):
+        kernels.for_this_cpu("define ptx_kernel void @k(double %x) {\n  ret void\n}")
+
+
+def test_numbers_of_the_newer_notation():
+    text = "define ptx_kernel void @k(ptr %out) {\n  store float VALUE, ptr %out\n  ret void\n}"
+    for written, value in {"f0x3FC00000": 1.5, "-inf": -np.inf, "1.000000e-01": np.float32(0.1), "f0xBE055027": None}.items():
+        out = np.zeros(1, np.float32)
+        play(text.replace("VALUE", written), "k", out, blocks=1, threads=1)
+        assert out[0] == (ctypes.c_float.from_buffer_copy(bytes.fromhex("BE055027")[::-1]).value if value is None else value)
