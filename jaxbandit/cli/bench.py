@@ -3,35 +3,30 @@
 Each setting is a process of its own, pinned to its cores, which compiles once and then plays whenever it is told to.
 Settings and peers take turns, so that a slow minute of the machine hits all of them alike; the table gives the median of
 each, and the median, least and greatest of the ratios taken turn by turn. Writes ``bench.md``, ``bench.json``, ``bench.png``.
+A GPU or TPU has tables of its own and no peers.
 """
 
 import dataclasses
 import json
 import os
-import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import jax
-import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import forms
+from jaxbandit.cli.bench_report import Ratio, Tables, figure, report
 from jaxbandit.cli.options import check_folder
 from jaxbandit.cli.speaking import CommandError
 from jaxbandit.files import whole_file, write_whole
-from jaxbandit.plots import COLOURS
 from jaxbandit.pytrees import facts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OWN_PEERS = Path(__file__).parents[2] / "experiments" / "bench" / "peers"  # there in a clone, not in an installed package
 
@@ -50,7 +45,10 @@ class Workload:
     learner: str = "bobw"
 
 
-Tables = dict[str, dict[str, dict[str, float]]]  # table -> row -> column -> number
+Device = Literal["cpu", "gpu", "tpu"]
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}  # as JAX_PLATFORMS has them
+EXTRAS = {"gpu": "cuda12", "tpu": "tpu"}  # of JAX
+
 
 BASE = "K=10, d=10"
 TWO_CORES = "K=10, d=10, two cores"
@@ -68,8 +66,7 @@ RATIO_SETTINGS = {
     LONG: Workload(rounds=1_000_000, runs=256),
     **{f"K=10, d=10, block of {block}": Workload(block=block) for block in BLOCKS},
 }
-RATIOS = [
-    # what, over what, asked for
+RATIOS: list[Ratio] = [
     *((f"K={arms}, d=10", f"{peer} K={arms}", None) for peer in ("our C++",) for arms in (10, 2, 100)),
     *((f"K={arms}, d=10", f"C++ K={arms}", asked) for arms, asked in ((10, 1.0), (2, 0.8), (100, 0.8))),
     (BASE, "our Numba K=10", None),
@@ -102,9 +99,25 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Workload]]:
     }
 
 
+def device_grids(learners: Sequence[str], quick: bool) -> dict[str, dict[str, Workload]]:
+    """The tables of a GPU or TPU: full blocks, but where the number of runs is varied."""
+    sizes, full = (1_000, 10_000, 100_000, 1_000_000), forms.SIZES[-1]
+    laws = {"": "fixed", ", a delay for each play": "geometric"}
+    return {
+        **{
+            f"runs{name}": {f"{n} runs": Workload(runs=n, law=law) for n in sizes[: 2 if quick else 4]}
+            for name, law in laws.items()
+        },
+        "arms": {f"K={k}": Workload(arms=k, rounds=2_000, runs=full) for k in (2, 10, 16, 32, 100)[: 2 if quick else 5]},
+        **{
+            f"learner{name}": {one: Workload(learner=one, law=law, rounds=2_000, runs=full) for one in learners}
+            for name, law in laws.items()
+        },
+    }
+
+
 # What learners are told about the game, by the name of the fact; any numbers do, they do not change the speed.
 FACTS = {"horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "copies": 64, "queue_capacity": 64}
-FACTS["conversion_curve"] = [(age + 1) / 16 for age in range(16)]
 
 
 def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
@@ -155,13 +168,16 @@ def play(setting: Workload) -> None:
 class Worker:
     """One setting in a process of its own."""
 
-    def __init__(self, setting: Workload):
+    def __init__(self, setting: Workload, device: Device = "cpu"):
+        # On a GPU or TPU the process keeps all cores: they only start its kernels.
+        cores = range(setting.cores if device == "cpu" else os.cpu_count() or 1)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "jaxbandit.cli.bench", json.dumps(dataclasses.asdict(setting))],
+            env={**os.environ, "JAX_PLATFORMS": PLATFORMS[device]},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: _pin(range(setting.cores)),
+            preexec_fn=lambda: _pin(cores),
         )
 
     def turn(self) -> dict[str, float]:
@@ -253,13 +269,14 @@ def take_turns(peers: dict[str, list[str]], turns: int) -> dict[str, list[float]
     return speeds
 
 
-def time_grids(quick: bool) -> Tables:
+def time_grids(quick: bool, device: Device = "cpu") -> Tables:
     """Each setting of each table, one after the other, the best of three."""
     tables: Tables = {}
-    for title, settings in grids(["bobw", "tsallis-inf"] if quick else list(jb.REGISTRY)).items():
+    learners = ["bobw", "tsallis-inf"] if quick else list(jb.REGISTRY)
+    for title, settings in (grids(learners) if device == "cpu" else device_grids(learners, quick)).items():
         for name, setting in settings.items():
             print(f"{title}: {name}", file=sys.stderr, flush=True)
-            worker = Worker(setting)
+            worker = Worker(setting, device)
             try:
                 rows = [worker.turn() for _ in range(1 if quick else 3)]
             finally:
@@ -268,34 +285,24 @@ def time_grids(quick: bool) -> Tables:
     return tables
 
 
-def _along(rows: dict[str, dict[str, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers that are varied, but for 0, and the speeds."""
-    names = [name for name in rows if name != "d=0"]
-    sizes = [float(re.search(r"[\d.e]*\d", name)[0]) for name in names]  # type: ignore[index]
-    return np.array(sizes), np.array([rows[name]["rounds_per_second"] for name in names])
+def check_device(device: Device) -> None:
+    """An error if there is none. Asked in a process of its own: JAX reserves a GPU's memory for the process that looks at it."""
+    environment = {**os.environ, "JAX_PLATFORMS": PLATFORMS[device]}
+    program = [sys.executable, "-c", "import jax; jax.devices()"]
+    if subprocess.run(program, env=environment, capture_output=True).returncode:
+        raise CommandError(
+            f"--device {device}: JAX finds no {device.upper()} here (pip install 'jax[{EXTRAS[device]}]' brings what it needs)"
+        )
 
 
-def exponents(tables: Tables) -> dict[str, float]:
-    """The slope of log seconds per run-round (per run for T, per round for runs) in the log of what is varied."""
-    slopes = {}
-    for title, per_unit in (("arms", 0.0), ("rounds", 1.0), ("runs", 1.0), ("delay", 0.0)):
-        sizes, speeds = _along(tables[title])
-        # Cost of a run-round; a whole run costs T times that, a whole round `runs` times.
-        slopes[title] = per_unit - float(np.polyfit(np.log(sizes), np.log(speeds), 1)[0])
-    return slopes
-
-
-def largest_step(rows: dict[str, dict[str, float]]) -> tuple[float, str]:
-    """The largest factor between the speeds of two neighbours beyond what the trend of all explains, and which they are."""
-    sizes, speeds = _along(rows)
-    slope = np.polyfit(np.log(sizes), np.log(speeds), 1)[0]
-    beyond = np.abs(np.diff(np.log(speeds)) - slope * np.diff(np.log(sizes)))
-    worst = int(np.argmax(beyond))
-    names = [name for name in rows if name != "d=0"]
-    return float(np.exp(beyond[worst])), f"{names[worst]} to {names[worst + 1]}"
-
-
-def bench(*, out: Path = Path("bench"), quick: bool = False, peers: Path | None = None, smpybandits: Path | None = None) -> None:
+def bench(
+    *,
+    out: Path = Path("bench"),
+    quick: bool = False,
+    device: Device = "cpu",
+    peers: Path | None = None,
+    smpybandits: Path | None = None,
+) -> None:
     """Rounds per second of the engine on pinned cores, with ratios to the peer programs that are found.
 
     Parameters
@@ -304,6 +311,8 @@ def bench(*, out: Path = Path("bench"), quick: bool = False, peers: Path | None 
         Folder for bench.md, bench.json and bench.png.
     quick
         Fewer turns and only two learners: some minutes.
+    device
+        What to time; a GPU or TPU is timed with full blocks, from 1,000 to 1,000,000 runs, without peers.
     peers
         Folder with more peer programs (ftrl_simd.cpp, ftrl_numba.py, ftrl_numpy.py) to time beside our own.
     smpybandits
@@ -314,74 +323,20 @@ def bench(*, out: Path = Path("bench"), quick: bool = False, peers: Path | None 
         raise CommandError(f"--peers {peers}: there is no such folder")
     if smpybandits is not None and not shutil.which(smpybandits):
         raise CommandError(f"--smpybandits {smpybandits}: this is not a program; give the Python of an environment")
-    with tempfile.TemporaryDirectory() as scratch:
-        speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 7)
+    speeds: dict[str, list[float]] = {}
+    if device == "cpu":
+        with tempfile.TemporaryDirectory() as scratch:
+            speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 7)
+    else:
+        check_device(device)
     library = time_smpybandits(smpybandits)
-    tables = time_grids(quick)
-    text = "\n".join(report(speeds, tables, library))
+    tables = time_grids(quick, device)
+    text = "\n".join(report(speeds, RATIOS, tables, library))
     print(text)
     write_whole(out / "bench.md", text + "\n")
     write_whole(out / "bench.json", json.dumps({"turns": speeds, "tables": tables}, indent=1))
     with whole_file(out / "bench.png") as file:
         figure(tables).savefig(file, dpi=150)
-
-
-def report(speeds: dict[str, list[float]], tables: Tables, library: dict[str, float]) -> list[str]:
-    lines = ["| million rounds/s | median | least | greatest |", "|---|---|---|---|"]
-    for name, values in speeds.items():
-        low, middle, high = (value / 1e6 for value in (min(values), statistics.median(values), max(values)))
-        lines.append(f"| {name} | {middle:.3g} | {low:.3g} | {high:.3g} |")
-    lines += ["", "| ratio, turn by turn | median | least | greatest | asked for |", "|---|---|---|---|---|"]
-    for what, over, asked in RATIOS:
-        if what in speeds and over in speeds:
-            ratios = sorted(a / b for a, b in zip(speeds[what], speeds[over], strict=True))
-            lines.append(
-                f"| {what} / {over} | {statistics.median(ratios):.2f} | {ratios[0]:.2f} | {ratios[-1]:.2f} | {asked or ''} |"
-            )
-    for title, rows in tables.items():
-        lines += ["", f"| {title} | million rounds/s | compile, s | peak memory, MB |", "|---|---|---|---|"]
-        for name, row in rows.items():
-            lines.append(
-                f"| {name} | {row['rounds_per_second'] / 1e6:.3g} | {row['compile_seconds']:.1f} | {row['peak_megabytes']:.0f} |"
-            )
-    if library:
-        lines += ["", "| K=10, no delay | SMPyBandits, rounds/s | ours, rounds/s |", "|---|---|---|"]
-        for name, speed in library.items():
-            lines.append(f"| {name} | {speed:,.0f} | {tables['learner'].get(name, {}).get('rounds_per_second', np.nan):,.0f} |")
-    lines += ["", "Cost grows as a power of"]
-    for title, slope in exponents(tables).items():
-        factor, where = largest_step(tables[title])
-        lines.append(f"- {title}: {slope:.2f}; no two neighbours further from that than a factor of {factor:.2f} ({where})")
-    return lines
-
-
-def figure(tables: Tables) -> "Figure":
-    """Speed along each axis that is varied."""
-    from matplotlib.figure import Figure
-
-    page = Figure(figsize=(14, 6.5), layout="constrained")
-    axes = page.subplots(2, 4)
-    axes.flat[-1].set_axis_off()
-    for axis, (title, rows), colour in zip(axes.flat, tables.items(), COLOURS * 2, strict=False):
-        names, speeds = list(rows), [row["rounds_per_second"] / 1e6 for row in rows.values()]
-        if title.startswith(("learner", "delay law")):
-            axis.barh(names, speeds, color=colour)
-            axis.invert_yaxis()
-            axis.set_xlabel("million rounds/s")
-            axis.tick_params(axis="y", labelsize=7)
-        elif title == "arms":
-            sizes = _along(rows)[0]
-            axis.loglog(sizes, speeds, "o-", color=colour)
-            axis.loglog(sizes, speeds[0] * sizes[0] / sizes, ":", color="gray", label="in proportion to 1/K")
-            axis.legend()
-            axis.set(xlabel="K", ylabel="million rounds/s")
-        else:
-            axis.plot(names, speeds, "o-", color=colour)
-            axis.set_ylim(0, max(speeds) * 1.15)
-            axis.set_ylabel("million rounds/s")
-            axis.tick_params(axis="x", labelsize=8)
-        axis.set_title(title)
-    return page
 
 
 if __name__ == "__main__":

@@ -36,10 +36,7 @@ DELAYS = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=() if name == "of each run" else pytest.mark.thorough) for name in DELAYS],
-)
+@pytest.fixture(scope="module", params=DELAYS)
 def game(request):
     """A game with every round recorded, in float64."""
     learner = jb.BestOfBothWorlds(max_delay=WINDOW, linear=LINEAR, factor=FACTOR)
