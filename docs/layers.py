@@ -42,5 +42,5 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ("sweeps", ("sweeps",), "spec, plan, store, run, open, report"),
     ("public names", ("",), "import jaxbandit as jb: re-exports, nothing else"),
     ("claims", ("claims",), "the paper's statements: run, judged, written as pages"),
-    ("command line", ("cli",), "one file a command"),
+    ("command line", ("cli", "__main__"), "one file a command"),
 ]
