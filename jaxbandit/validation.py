@@ -273,7 +273,13 @@ def _check_static(owner: Any, field: str, hint: Any, limits: Limits, value: Any)
         raise ValueError(f"{label}: {field} must be {_range(limits, 'a whole number', value)}")
 
 
-EACH = {"K": "arm", "T": "round", "P": "phase", "N": "recorded play"}  # what the letters of axes stand for
+EACH = {
+    "K": "arm",
+    "T": "round",
+    "P": "phase",
+    "N": "recorded play",
+    "M": "delay from 0 on",
+}  # what the letters of axes stand for
 
 
 def _check_shape(owner: Any, field: str, limits: Limits, value: Any, sizes: dict[str, int], runs_shape: tuple[int, ...]) -> None:

@@ -15,6 +15,7 @@ from jaxbandit.validation import check_fields
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
 FACTS = {"max_delay": 5, "horizon": ROUNDS, "total_delay": 900, "beta": 4, "max_missing": 5, "copies": 12, "queue_capacity": 36}
+FACTS["conversion_curve"] = [0.2, 0.5, 1.0]
 GIVEN = {
     "means": [0.2, 0.5, 0.6],
     "losses": np.full((ROUNDS, ARMS), 0.5),
@@ -32,6 +33,8 @@ GIVEN = {
     "delay": 3,
     "budget": 5.0,
     "starts": [1, 50],
+    "scale": 7,
+    "window": 9,
     "law_if_one": jb.delays.Fixed(1),
     "law_if_zero": jb.delays.UniformRandom(0, 4),
 }
@@ -86,7 +89,7 @@ def play(learner, losses, delays):
 def test_learners_at_the_ends_of_their_ranges(cls, field):
     learner = example(cls)
     for value in ends(field):
-        value = np.full(ARMS, value) if limits(field).axes else value
+        value = np.full(np.shape(vars(learner)[field.name]) or ARMS, value) if limits(field).axes else value
         play(
             dataclasses.replace(learner, **{field.name: value}),
             jb.losses.Bernoulli([0.2, 0.5, 0.6]),

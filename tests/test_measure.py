@@ -66,6 +66,7 @@ def test_equal_arms_are_never_misidentified_and_one_run_has_no_axis():
     assert rolled.measured["pulls"].shape == (*rolled.regret.shape, 2)
 
 
+@pytest.mark.thorough
 def test_going_on_later_is_one_go():
     game = (jb.TsallisINF(), MOVING, jb.delays.Fixed(3))
     options = {"runs": 3, "seed": 0, "measure": [jb.measure.Pulls(), jb.measure.DynamicRegret(), jb.measure.BestArm()]}

@@ -182,6 +182,7 @@ SIMULATED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["geometric", pytest.param("trace", marks=pytest.mark.slow)])
 def test_blocks_segments_and_resuming_change_nothing(name, monkeypatch):
     """More runs than a block, stopped at round 30 while plays wait, and cut into segments of 16 rounds."""

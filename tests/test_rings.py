@@ -50,12 +50,12 @@ def run(delays, rounds=90, **options):
     "delays",
     [
         jb.delays.Fixed(5),
-        *(
-            pytest.param(law, marks=pytest.mark.thorough)
-            for law in (jb.delays.Fixed(0), jb.delays.Fixed(9, bound=40), jb.delays.PacketLoss(0.7, 6))
-        ),
+        jb.delays.Fixed(0),
+        jb.delays.Fixed(9, bound=40),
+        jb.delays.PacketLoss(0.7, 6),
     ],
 )
+@pytest.mark.thorough
 def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
     """The same bits with a ring of its own size, and the same state: an old Result goes on here, and the other way."""
     padded = run(delays)

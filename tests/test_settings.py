@@ -39,6 +39,7 @@ def test_four_settings_in_one_launch_are_four_launches(monkeypatch, platform):
     assert min(agree) > 0.97  # where rounding decides which arm is drawn, a run goes another way
 
 
+@pytest.mark.thorough
 def test_each_run_its_own_fixed_delay():
     delays = np.arange(300) % 7
     learner, losses = jb.TsallisINF(), jb.losses.Switching([[0.2, 0.6], [0.7, 0.3]], [1, 80])

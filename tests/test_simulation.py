@@ -28,7 +28,7 @@ def rollout(game=GAME, **options):
     return jb.rollout(*game, **{"rounds": 100, "key": KEY, **options})
 
 
-@pytest.mark.parametrize("play", [simulate, rollout])
+@pytest.mark.parametrize("play", [simulate, pytest.param(rollout, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     ("record", "expected"),
     [

@@ -13,7 +13,7 @@ from jaxbandit.delays.arm_dependent import ArmDependent
 from jaxbandit.delays.base import NEVER, Delays
 from jaxbandit.delays.fixed import Fixed, PacketLoss
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
-from jaxbandit.delays.recorded import Empirical, LossDependent
+from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
 from jaxbandit.delays.traces import load_trace
 
@@ -29,6 +29,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "trace": Trace,
     "arm-dependent": ArmDependent,
     "loss-dependent": LossDependent,
+    "delay-as-payoff": DelayAsPayoff,
     "empirical": Empirical,
 }
 
@@ -37,6 +38,7 @@ __all__ = [
     "REGISTRY",
     "ArmDependent",
     "Bursts",
+    "DelayAsPayoff",
     "Delays",
     "Empirical",
     "Fixed",

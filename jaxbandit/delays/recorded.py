@@ -79,3 +79,36 @@ class LossDependent(Composed):
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         if_one, if_zero = (law.draw(t, arm, loss, noise) for law in (self.law_if_one, self.law_if_zero))
         return jnp.where(jnp.asarray(loss) >= self.threshold, if_one, if_zero)
+
+
+@pytree_dataclass
+class DelayAsPayoff(Delays):
+    """The loss is the time itself: a play with loss ℓ waits round(D·ℓ) rounds, as a job that takes longer costs more.
+
+    Args:
+      scale: D, the delay of a loss of 1.
+
+    >>> import jaxbandit as jb
+    >>> law = jb.delays.DelayAsPayoff(100)
+    >>> law.bound, int(law.draw(t=1, arm=0, loss=0.25, noise=0.5))
+    (128, 25)
+    """
+
+    scale: ArrayLike = whole_number()
+    bound: int = static(default=None)
+    noisy: ClassVar[bool] = False
+    may_lose: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        resolve_bound(self, self.scale)
+
+    def check(self, num_arms: int) -> None:
+        check_bound(self, self.scale, "scale")
+
+    def longest(self) -> ArrayLike:
+        return self.scale
+
+    def draw(self, t: ArrayLike, arm: ArrayLike, loss: ArrayLike, noise: ArrayLike) -> jax.Array:
+        loss = jnp.asarray(loss)
+        return jnp.round(jnp.asarray(self.scale).astype(loss.dtype) * loss).astype(jnp.int32)

@@ -5,8 +5,12 @@ from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
 from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
+from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
+from jaxbandit.learners.forgetful import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
+from jaxbandit.learners.opse import OptimisticPessimisticElimination
+from jaxbandit.learners.sapo import DelayedSAPO
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
 from jaxbandit.learners.thompson import DelayedThompson
 from jaxbandit.learners.tsallis import TsallisINF
@@ -18,6 +22,7 @@ REGISTRY = {
     "bobw": BestOfBothWorlds,
     "zimmert-seldin": ZimmertSeldin,
     "robust-bobw": RobustBestOfBothWorlds,
+    "delayed-sapo": DelayedSAPO,
     "asymmetric-bobw": AsymmetricBestOfBothWorlds,
     "tsallis-inf": TsallisINF,
     "banker": BankerTsallisINF,
@@ -31,8 +36,15 @@ REGISTRY = {
     "ucb1": DelayedUCB1,
     "kl-ucb": KLUCB,
     "thompson": DelayedThompson,
+    "delayed-ucb": DelayedUCB,
+    "delayed-kl-ucb": DelayedKLUCB,
     "successive-elimination": SuccessiveElimination,
     "phased-elimination": PhasedElimination,
+    "opse": OptimisticPessimisticElimination,
+    "sliding-window-ucb": SlidingWindowUCB,
+    "discounted-ucb": DiscountedUCB,
+    "sliding-window-thompson": SlidingWindowThompson,
+    "discounted-thompson": DiscountedThompson,
     "qpm-d": QPMD,
     "bold": BOLD,
     "uniform": Uniform,

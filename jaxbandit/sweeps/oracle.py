@@ -20,14 +20,15 @@ ROUNDS_AT_ONCE = 1 << 16  # of losses whose means move
 class Oracle:
     """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit.pytrees.told` that say ``"oracle"``.
 
-    ==================  ===========================================================================
-    ``max_delay``       the longest delay that can come
-    ``copies``          one more than that: the capacity of BOLD
-    ``queue_capacity``  K times as many: the capacity of QPMD
-    ``horizon``         the number of rounds
-    ``total_delay``     Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
-    ``gaps``            mean losses less the best arm's, averaged over the rounds if they move
-    ==================  ===========================================================================
+    ====================  ===========================================================================
+    ``max_delay``         the longest delay that can come
+    ``copies``            one more than that: the capacity of BOLD
+    ``queue_capacity``    K times as many: the capacity of QPMD
+    ``horizon``           the number of rounds
+    ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
+    ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) has come within 0, 1, … rounds
+    ``gaps``              mean losses less the best arm's, averaged over the rounds if they move
+    ====================  ===========================================================================
     """
 
     def __init__(self, losses: Losses, delays: Delays, rounds: int):
@@ -94,6 +95,13 @@ class Oracle:
         later = 1 - np.cumsum(np.bincount(delays, minlength=self.rounds + 1)[: self.rounds]) / QUANTILES
         return float(later @ rest)
 
+    def conversion_curve(self) -> np.ndarray:
+        law = self.delays.prepare()
+        noise = jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
+        drawn = jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise)
+        counts = np.bincount(np.minimum(np.asarray(drawn), law.bound + 1), minlength=law.bound + 2)
+        return np.cumsum(counts[:-1]) / QUANTILES
+
     def gaps(self) -> np.ndarray:
         means = np.asarray(self.losses.expected(jnp.int32(1)), np.float64)
         if not self.losses.stationary:
@@ -109,5 +117,6 @@ FACTS: dict[str, Callable[[Oracle], Any]] = {
     "queue_capacity": Oracle.queue_capacity,
     "horizon": Oracle.horizon,
     "total_delay": Oracle.total_delay,
+    "conversion_curve": Oracle.conversion_curve,
     "gaps": Oracle.gaps,
 }

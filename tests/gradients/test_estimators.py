@@ -209,6 +209,7 @@ def test_numbers_of_laws_against_brute_force(case, player):
     assert own < 2 * error  # it is no worse than brute force with as many runs
 
 
+@pytest.mark.thorough
 def test_the_jump_tangent_in_chances():
     """d/d means against the score function, which has no bias, and the right estimator is chosen for each number."""
     game = jb.BestOfBothWorlds(1, 1.0, 1.0), jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(1)

@@ -34,6 +34,7 @@ FACTS = {
     "max_missing": 16,
     "queue_capacity": 192,
     "copies": 192,
+    "conversion_curve": np.linspace(0, 1, 16),
 }
 
 
@@ -59,7 +60,8 @@ def make(name, **changes):
     cls = CLASSES[name]
     known = {field: FACTS[fact] for field, fact in facts(cls).items() if fact in FACTS}
     base = {"base": jb.TsallisINF()} if issubclass(cls, Wrapper) else {}
-    return cls(**{**known, **base, **fixed, **changes})
+    small = {"separation": 0.5, "phase": 20.0} if cls is jb.DelayedSAPO else {}  # with the paper's it plays uniformly here
+    return cls(**{**known, **base, **small, **fixed, **changes})
 
 
 def simulate(learner, delays, means=MEANS, **options):
@@ -77,10 +79,15 @@ def traces(monkeypatch):
 
 
 QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
+# Learners for one shape of late feedback (docs/shapes.md): `make test-all`. Each is in `make test` against its reference.
+SHAPES = {"delayed-ucb", "delayed-kl-ucb", "opse", "delayed-sapo"}
+SHAPES |= {"sliding-window-ucb", "discounted-ucb", "sliding-window-thompson", "discounted-thompson"}
 
 
 @pytest.mark.parametrize("law", [pytest.param(law, marks=() if law in QUICK else pytest.mark.slow) for law in LAWS])
-@pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.thorough if name in SHAPES else ()) for name in [*CLASSES, *VARIANTS]]
+)
 def test_contract(name, law, traces):
     delays, learner = LAWS[law], make(name)
     if name == "bold" and law == "lost":

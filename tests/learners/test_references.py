@@ -18,9 +18,14 @@ DELAYS = {
     "lost": lambda rng: np.where(rng.random(ROUNDS) < 0.8, rng.integers(0, 5, ROUNDS), math.inf),
 }
 
-# The two harder kinds cover what the other two do; those are for `make test-slow`.
+# The last kind covers most of what the others do; longer delays are for `make test-all`, the easy ones for `make test-slow`.
 each_delay = pytest.mark.parametrize(
-    "delays", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("none", "fixed")), "random", "lost"]
+    "delays",
+    [
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("none", "fixed")),
+        pytest.param("random", marks=pytest.mark.thorough),
+        "lost",
+    ],
 )
 
 

@@ -52,7 +52,8 @@ class ReferenceQPMD(reference.QPMD):
 
 
 # Every kind of delay once, and the bases with a memo or two rates where it matters: out of order.
-CASES = [(delays, "iw") for delays in ("none", "random", "lost")] + [("random", "rv"), ("random", "bobw")]
+CASES = [("lost", "iw"), ("random", "rv")]
+CASES += [pytest.param(*case, marks=pytest.mark.thorough) for case in (("none", "iw"), ("random", "iw"), ("random", "bobw"))]
 
 
 @pytest.mark.parametrize(("delays", "base"), CASES)

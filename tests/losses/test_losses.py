@@ -48,7 +48,7 @@ def draws(law, arm: int) -> np.ndarray:
     """Losses of round 1; fewer for laws that need a key, which are slow."""
     key = jax.random.key(arm)
     if getattr(law, "needs_key", False):
-        noise = jax.random.split(key, DRAWS // 4)
+        noise = jax.random.split(key, DRAWS // 16)
     else:
         noise = jnp.asarray(uniform(np.asarray(jax.random.bits(key, (DRAWS,), jnp.uint32))))
     return np.asarray(sample(canonical(law), jnp.int32(1), jnp.full(noise.shape, arm, jnp.int32), noise), np.float64)
@@ -95,7 +95,7 @@ class Keyed(losses.Losses):
         return jnp.full(3, 0.5)
 
     def sample(self, t, arm, noise):
-        return jax.vmap(jax.random.uniform)(noise)
+        return jax.vmap(jax.random.uniform)(noise.reshape(-1)).reshape(noise.shape)
 
 
 def test_laws_with_keys_get_one_for_each_run_and_round():

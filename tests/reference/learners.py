@@ -24,6 +24,16 @@ from .ftrl import (  # noqa: F401
     project,
 )
 from .interface import Reference, draw, play  # noqa: F401
+from .sapo import DelayedSAPO  # noqa: F401
+from .shapes import (  # noqa: F401
+    DelayedKLUCB,
+    DelayedUCB,
+    DiscountedThompson,
+    DiscountedUCB,
+    OptimisticPessimisticElimination,
+    SlidingWindowThompson,
+    SlidingWindowUCB,
+)
 from .stochastic import (  # noqa: F401
     KLUCB,
     DelayedThompson,

@@ -36,7 +36,10 @@ DELAYS = {
 }
 
 
-@pytest.fixture(scope="module", params=DELAYS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name == "of each run" else pytest.mark.thorough) for name in DELAYS],
+)
 def game(request):
     """A game with every round recorded, in float64."""
     learner = jb.BestOfBothWorlds(max_delay=WINDOW, linear=LINEAR, factor=FACTOR)

@@ -1,0 +1,108 @@
+"""For each shape of late feedback the learner made for it, those that ignore the shape, and nobody, at three delays.
+
+    python experiments/shapes/table.py                 # all, in Markdown: the tables of docs/shapes.md; some minutes
+    python experiments/shapes/table.py conversions     # one shape
+
+Mean regret ± standard error over 256 runs. What each game is, its function says.
+"""
+
+import argparse
+
+import numpy as np
+
+import jaxbandit as jb
+
+D, L = jb.delays, jb.losses
+ROUNDS = 20_000
+
+
+def conversions(delay):
+    """K = 4, one purchase in 10 with the best arm, in 20 with the others; it shows 0 to ``delay`` rounds late, no purchase never does."""
+    losses, law = L.Bernoulli(rewards=[0.1, 0.05, 0.05, 0.05]), D.UniformRandom(0, delay)
+    curve = np.arange(1, delay + 2) / (delay + 1)
+    silent, told = D.LossDependent(D.PacketLoss(0.0), law), D.LossDependent(D.Fixed(delay), law)
+    return {
+        "`DelayedUCB`": (jb.DelayedUCB(curve), losses, silent),
+        "`DelayedKLUCB`": (jb.DelayedKLUCB(curve), losses, silent),
+        "KL-UCB that is told of a failure when the window closes": (jb.KLUCB(), losses, told),
+        "KL-UCB on what shows": (jb.KLUCB(), losses, silent),
+        "nobody (`Uniform`)": (jb.Uniform(), losses, silent),
+    }
+
+
+def loss_dependent(delay):
+    """Mean losses .3 and .6; the good news of the better arm and the bad news of the other take ``delay`` rounds, the rest none."""
+    late = D.LossDependent(
+        law_if_one=D.ArmDependent([D.Fixed(0), D.Fixed(delay)]), law_if_zero=D.ArmDependent([D.Fixed(delay), D.Fixed(0)])
+    )
+    learners = {
+        "`OptimisticPessimisticElimination`": jb.OptimisticPessimisticElimination(ROUNDS),
+        "successive elimination on what has come": jb.SuccessiveElimination(ROUNDS),
+        "UCB1 on what has come": jb.DelayedUCB1(),
+        "Thompson on what has come": jb.DelayedThompson(),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (learner, L.Bernoulli([0.3, 0.6]), late) for name, learner in learners.items()}
+
+
+def moving_means(delay):
+    """Two arms of mean losses .3 and .6 change places every 2000 rounds; regret against the best arm of every round."""
+    turns = L.Switching([[0.3, 0.6], [0.6, 0.3]] * 5, 1 + 2000 * np.arange(10))
+    learners = {
+        "`SlidingWindowUCB(1000, alpha=0.5)`": jb.SlidingWindowUCB(1000, alpha=0.5),
+        "`DiscountedUCB(0.998, alpha=0.5)`": jb.DiscountedUCB(0.998, alpha=0.5),
+        "`SlidingWindowThompson(1000)`": jb.SlidingWindowThompson(1000),
+        "`DiscountedThompson(0.998)`": jb.DiscountedThompson(0.998),
+        "UCB1, which forgets nothing": jb.DelayedUCB1(0.5),
+        "Thompson, which forgets nothing": jb.DelayedThompson(),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (learner, turns, D.Fixed(delay)) for name, learner in learners.items()}
+
+
+def both_worlds(delay):
+    """K = 4, mean losses .2 and .7, every loss ``delay`` rounds late: whether nobody means harm is not known."""
+    learners = {
+        "`DelayedSAPO`": jb.DelayedSAPO(ROUNDS),
+        "`DelayedSAPO`, constants 1 and 20 for 9 and 1280": jb.DelayedSAPO(ROUNDS, separation=1.0, phase=20.0),
+        "`BestOfBothWorlds` (MZS22)": jb.BestOfBothWorlds(delay),
+        "`ZimmertSeldin` (ZS20)": jb.ZimmertSeldin(),
+        "`TsallisINF`, which ignores the delay": jb.TsallisINF(),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (learner, L.Bernoulli([0.2, 0.7, 0.7, 0.7]), D.Fixed(delay)) for name, learner in learners.items()}
+
+
+SHAPES = {
+    "conversions": (conversions, (20, 100, 400)),
+    "loss-dependent": (loss_dependent, (10, 300, 3000)),
+    "moving means": (moving_means, (0, 100, 500)),
+    "both worlds": (both_worlds, (10, 100, 1000)),
+}
+
+
+def regret(game, runs: int) -> tuple[float, float]:
+    """The mean of the last round and its standard error; against the best arm of every round, which is the regret if none moves."""
+    result = jb.simulate(*game, rounds=ROUNDS, record=[ROUNDS], runs=runs, seed=0, measure=[jb.measure.DynamicRegret()])
+    ends = np.asarray(result.measured["dynamic_regret"][-1], float)
+    return ends.mean(), ends.std(ddof=1) / np.sqrt(runs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", choices=[[], *SHAPES], help="which; all by default")
+    parser.add_argument("--runs", type=int, default=256)
+    options = parser.parse_args()
+    jb.use_all_cores()
+    for shape in options.shapes or SHAPES:
+        games, delays = SHAPES[shape]
+        print(f"\n**{shape}**: {games.__doc__}\n")
+        print("| | " + " | ".join(f"delay {delay}" for delay in delays) + " |\n" + "|---" * (1 + len(delays)) + "|")
+        made = {delay: games(delay) for delay in delays}
+        for name in made[delays[0]]:
+            cells = ["{:.0f} ± {:.0f}".format(*regret(made[delay][name], options.runs)) for delay in delays]
+            print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
