@@ -57,10 +57,12 @@ class Manifest(TypedDict):
     horizons: list[Horizon]
     cells: list[CellEntry]
     environments: list[Environment]  # more than one if the user allowed it
+    title: NotRequired[str]  # of the report
+    text: NotRequired[str]
 
 
 def new_manifest(plan: Plan, here: Environment) -> Manifest:
-    return {
+    made: Manifest = {
         "format": FORMAT,
         "runs": plan.runs,
         "seed": plan.spec.seed,
@@ -71,6 +73,12 @@ def new_manifest(plan: Plan, here: Environment) -> Manifest:
         "cells": [_cell_entry(cell, 0) for cell in plan.cells],
         "environments": [here],
     }
+    return made | _words(plan)
+
+
+def _words(plan: Plan) -> Any:
+    """Title and text of the report, where the spec has them."""
+    return {name: value for name, value in (("title", plan.spec.title), ("text", plan.spec.text)) if value}
 
 
 def _axes(plan: Plan) -> dict[str, list[AxisEntry]]:
@@ -113,6 +121,7 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
     axes = _axes(plan)
     _check_code(folder, old, axes, mix_environments)
     new: Manifest = {**old, "axes": axes, "runs": plan.runs, "record": _wanted_record(plan), "environments": environments}
+    new |= _words(plan)
     if plan.rounds > rounds:
         since = {cell["id"]: cell["since"] for cell in old["cells"]}
         new["horizons"] = [*old["horizons"], {"rounds": plan.rounds, "record": plan.record(rounds)}]
@@ -251,6 +260,7 @@ def _is_well_formed(manifest: Any) -> bool:
             _whole(manifest["runs"], 1, 2**32)
             and _whole(manifest["seed"], 0, 2**32 - 1)
             and isinstance(manifest["control_variates"], bool)
+            and all(isinstance(manifest.get(name, ""), str) for name in ("title", "text"))
             and (_whole(manifest["record"], 1, 2**30) or all(_whole(t, 1, 2**30) for t in manifest["record"]))
             and set(manifest["axes"]) == set(AXES)
             and all(_is_axis_entry(entry) for axis in AXES for entry in manifest["axes"][axis])

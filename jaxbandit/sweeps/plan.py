@@ -165,6 +165,9 @@ def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
         reader.problem("record", f"{show(spec.record)} is not a number of rounds to record, 1 or more")
     if not isinstance(spec.seed, int) or isinstance(spec.seed, bool) or not 0 <= spec.seed < 2**32:
         reader.problem("seed", f"{show(spec.seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+    for name in ("title", "text"):
+        if not isinstance(vars(spec)[name], str):
+            reader.problem(name, f"{show(vars(spec)[name])} is not a text")
     for name in ("control_variates", "states"):
         if not isinstance(vars(spec)[name], bool):
             reader.problem(name, f"{show(vars(spec)[name])} is not true or false")

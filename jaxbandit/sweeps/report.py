@@ -10,24 +10,34 @@ import numpy as np
 from jaxbandit import plots
 from jaxbandit.display import number
 from jaxbandit.files import whole_file, write_whole
+from jaxbandit.plots.table import Table, words
 from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
 from jaxbandit.sweeps.layout import StoreError
+from jaxbandit.sweeps.open import open_sweep
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
+from jaxbandit.sweeps.summary import LEVEL, heat_table, in_words, wins
 from jaxbandit.webpage import escape, page, svg
 
-LEVEL = 0.05
+OPEN = 6  # games that are not folded
 Differences = Mapping[tuple[str, str, str], Difference]
 
 
-def write_report(folder: str | os.PathLike, out: str | os.PathLike | None = None) -> Path:
-    """Write ``report.html`` and one PNG for each pair of losses and delays into ``out`` (default: ``folder/report``)."""
+def write_report(
+    folder: str | os.PathLike, out: str | os.PathLike | None = None, *, title: str | None = None, text: str | None = None
+) -> Path:
+    """Write ``report.html`` and one PNG for each pair of losses and delays into ``out`` (default: ``folder/report``).
+
+    ``title`` and ``text`` are the reader's first lines, in place of those of the spec; blank lines in the text part paragraphs.
+    """
     store = Store.open(folder)
     out = Path(folder) / "report" if out is None else Path(out)
     games = compare(store)
     if not games:
         raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
-    text = page("jaxbandit sweep", _body(store, games, differences(games)), _STYLE)
+    title = title or store.manifest.get("title") or "Sweep report"
+    text = store.manifest.get("text", "") if text is None else text
+    html = page(title, _body(store, games, differences(games), title, text), _STYLE)
     for game in games:
         figure, panels = plots.figure(columns=2)
         for panel, log in zip(panels, (False, True), strict=True):
@@ -35,21 +45,26 @@ def write_report(folder: str | os.PathLike, out: str | os.PathLike | None = None
         plots.take_literally(figure)
         with whole_file(out / f"{game.name}.png") as file:
             figure.savefig(file, dpi=150)
-    write_whole(out / "report.html", text)
+    write_whole(out / "report.html", html)
     return out / "report.html"
 
 
-def _body(store: Store, games: Sequence[Comparison], pairs: Differences) -> list[str]:
+def _body(store: Store, games: Sequence[Comparison], pairs: Differences, title: str, text: str) -> list[str]:
     labels = store.labels("learners")
     counts = " × ".join(f"{len(store.labels(axis))} {axis}" for axis in AXES)
     least = min(result.regret.shape[1] for game in games for result in game.results.values())
     partial = "" if least == store.runs and len(games[0].results) == len(labels) else _PARTIAL
-    sections = "".join(_section(game, pairs, labels) for game in games)
+    sections = "".join(_section(game, pairs, labels, len(games) <= OPEN or game is games[0]) for game in games)
+    found = wins(games, pairs)
+    own = "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n") if part.strip())
     return [
-        f"""<header><h1>Sweep report</h1>
+        f"""<header><h1>{escape(title)}</h1>{own}
 <p>{counts}; {store.runs:,} runs × {store.rounds:,} rounds, seed {escape(str(store.manifest["seed"]))}. Regret is pseudo-regret
 against the best arm in hindsight; bands and brackets are 95 % intervals over runs. Learners met the same losses and delays run by
-run, so differences are paired.</p>{partial}</header>
+run, so differences are paired.</p>{partial}
+<h2>In short</h2>{in_words(games, found, labels)}{heat_table(games, labels) if len(labels) > 1 else ""}</header>
+{_swept_figures(store)}
+<h2>Game by game</h2>
 <input type="radio" name="axes" id="linear" checked><label for="linear">linear axes</label>
 <input type="radio" name="axes" id="log"><label for="log">logarithmic axes</label>
 <main>{sections}</main>""",
@@ -60,13 +75,13 @@ run, so differences are paired.</p>{partial}</header>
 _PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs that are there.</p>'
 
 
-def _section(game: Comparison, pairs: Differences, labels: Sequence[str]) -> str:
+def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfolded: bool) -> str:
     index = {label: i for i, label in enumerate(labels)}  # of its colour and line style, the same in all games
     ranked = sorted(game.results, key=lambda label: game.results[label].regret[-1].mean())
     figures = "".join(_figure(game, index, log) for log in (False, True))
-    return f"""<section><h2>{escape(game.title)}</h2>
-<div class="pair"><div>{figures}{_bound_note(game)}</div>
-<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></section>
+    return f"""<section><details{" open" if unfolded else ""}><summary class="game">{escape(game.title)}</summary>
+<div class="pair" id="{escape(game.name)}"><div>{figures}{_bound_note(game)}</div>
+<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></details></section>
 """
 
 
@@ -113,7 +128,9 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
     for label in ranked:
         estimate = game.results[label].estimate()
         interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}</small>"
+        summary = game.results[label].summary()
         cells = f"<th>{_swatch(index[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
+        cells += f"<td>{number(summary.median)}</td><td>{number(summary.unlucky)}</td>"
         if label != best:
             pair = pairs[game.name, label, best]
             look, star = ("clear", " *") if pair.adjusted < LEVEL else ("open", "")
@@ -123,7 +140,8 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
             cells += "<td>best</td>"
         rows.append(f"<tr>{cells}</tr>")
     more = "<th>paired difference to the best</th>" if len(ranked) > 1 else ""
-    head = f"<tr><th>learner</th><th>regret <small>95 % interval</small></th>{more}</tr>"
+    quantiles = "<th>median run</th><th>unlucky 5 %: above</th>"
+    head = f"<tr><th>learner</th><th>regret <small>95 % interval</small></th>{quantiles}{more}</tr>"
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -155,9 +173,10 @@ def _delay_line(game: Comparison) -> str:
 
     results = game.results.values()
     return (
-        f"<p class=small>Delays: total D {span([r.total_delay.mean() for r in results])} on average, at most "
-        f"{span([r.outstanding_max.max() for r in results])} outstanding at once, "
-        f"{span([r.lost.mean() for r in results])} lost per run.</p>"
+        f"<p class=small>Total delay of a run: {span([r.total_delay.mean() for r in results])} rounds on average, "
+        f"{span([r.total_delay.mean() / r.rounds[-1] for r in results])} rounds a play; at most "
+        f"{span([r.outstanding_max.max() for r in results])} plays waiting at once; feedback of "
+        f"{span([r.lost.mean() for r in results])} plays never came.</p>"
     )
 
 
@@ -169,6 +188,35 @@ def _bound_note(game: Comparison) -> str:
         sources.setdefault(bound.source, []).append(label)
     told = "; ".join(f"{escape(source)}: {escape(', '.join(names))}" for source, names in sources.items())
     return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({told}).</p>"
+
+
+MOST_FIGURES = 6
+
+
+def _swept_figures(store: Store) -> str:
+    """Regret against every number that the sweep varies, folded; nothing where the dataset cannot be made."""
+    try:
+        data = open_sweep(store.path)
+    except ImportError:
+        return ""
+    table = Table.of("against", data, None)
+    parts = []
+    for name in table.numbers()[:MOST_FIGURES]:
+        try:
+            figure = plots.against(data, name, log="x" if _spread(table.values_of[name]) > 20 else False)
+        except ValueError:  # too many panels: the user chooses what to draw
+            continue
+        plots.take_literally(figure)
+        parts.append(
+            f"<details open><summary>regret against {escape(words(name))}</summary>{svg(figure, name, 'against')}</details>"
+        )
+    return f"<h2>Regret against what was varied</h2>{''.join(parts)}" if parts else ""
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The largest number over the least, if all are above 0."""
+    finite = np.asarray(values)[np.isfinite(values)]
+    return float(finite.max() / finite.min()) if finite.min() > 0 else 0.0
 
 
 def _signed(value: float) -> str:
@@ -195,21 +243,24 @@ def _provenance(store: Store, pairs: int) -> str:
 <p>Differences are tested with a two-sided paired Student test at the horizon, adjusted by Holm over all {pairs} pairs of this
 report; a star marks adjusted p below {LEVEL}. Without delays or with a law that draws them, no bound is drawn unless it holds for
 the sequence that was played.</p>
-<details><summary>all settings</summary><div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div></details></footer>"""
+<details><summary>every setting of every learner and law</summary><div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div></details></footer>"""
 
 
 _STYLE = """
 .partial{background:#fff3d6;padding:.4rem .7rem;border-radius:4px}input[name=axes]{margin:0 .3rem 0 0}label{margin-right:1.2rem}
-.pair{display:grid;grid-template-columns:minmax(0,5fr) minmax(0,6fr);gap:1.2rem;align-items:start}
+.pair{display:grid;grid-template-columns:minmax(0,4fr) minmax(0,5fr);gap:1.2rem;align-items:start}.pair>div{min-width:0}
+summary.game{font-size:1.02rem;font-weight:600;color:#1a1a1a;margin:1rem 0 .5rem;overflow-wrap:anywhere}ul{max-width:60rem;padding-left:1.2rem}
+table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}svg.against{display:block;max-width:100%}
 svg.linear,svg.log{width:100%;display:block}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
 .swatch{display:inline-block;width:26px;height:3px;margin-right:.45rem;vertical-align:middle}
-table{width:100%}th,td{text-align:right;white-space:nowrap}
+table{width:100%}th,td{text-align:right}td{white-space:nowrap}th{overflow-wrap:anywhere}
 th:first-child,footer td{text-align:left}footer td{white-space:normal;overflow-wrap:anywhere}
-td small,th small{font-size:.82em;font-weight:400;color:#555;display:inline-block;min-width:7.2em}
+td small,th small{font-size:.82em;font-weight:400;color:#555;display:block}
 .clear{font-weight:600}.open{color:#767676}.small{font-size:.82rem;color:#555;margin:.5rem 0}
 summary{cursor:pointer;font-size:.86rem;color:#0b5394}footer{border-top:1px solid #ccc;margin-top:2rem;font-size:.9rem}
+@media(max-width:1250px){.pair{grid-template-columns:minmax(0,1fr)}svg.linear,svg.log{max-width:680px}}
 @media(max-width:860px){body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
 thead th{white-space:normal;vertical-align:bottom}tbody th{white-space:normal}td small,th small{display:block}}
 @media print{body{max-width:none;font-size:11px;padding:0}input,label{display:none}section{break-inside:avoid}
-#linear:checked~main svg.log,#log:checked~main svg.linear,svg.linear,svg.log{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open]){display:none}th,td{white-space:normal}}
+#linear:checked~main svg.log,#log:checked~main svg.linear,svg.linear,svg.log{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open])>*{display:none}th,td{white-space:normal}}
 """

@@ -64,6 +64,7 @@ class Spec:
       seed: of the key, ``jax.random.key(seed)``.
       record: how many log-spaced rounds are recorded, or the rounds themselves.
       control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
+      title, text: the first lines of the report.
       states: keep the state at the horizon, so that ``rounds`` can be raised later; ``False`` saves disk.
 
     >>> import jaxbandit as jb
@@ -82,6 +83,8 @@ class Spec:
     record: int | Sequence[int] = 50
     control_variates: bool = False
     states: bool = True
+    title: str = ""
+    text: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

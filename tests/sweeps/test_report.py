@@ -1,5 +1,6 @@
 """The report: its statistics against independent ones, and what a reader must find in it."""
 
+import dataclasses
 import html.parser
 import shutil
 import subprocess
@@ -11,9 +12,10 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.display import number
 from jaxbandit.sweeps import report
-from jaxbandit.sweeps.comparison import proved_bound
+from jaxbandit.sweeps.comparison import compare, differences, proved_bound
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.store import Store
+from jaxbandit.sweeps.summary import in_words, wins
 
 
 def test_bounds_lie_above_the_regret():
@@ -37,7 +39,7 @@ class _Outline(html.parser.HTMLParser):
         self.open, self.fetched = [], []
 
     def handle_starttag(self, tag, attrs):
-        self.fetched += [value for name, value in attrs if name in ("src", "href")]
+        self.fetched += [value for name, value in attrs if name in ("src", "href") and not value.startswith("#")]
         if tag not in ("meta", "input", "br"):
             self.open.append(tag)
 
@@ -59,7 +61,7 @@ def page(tmp_path_factory):
         delays=[jb.delays.Fixed(3)],
     )
     jb.sweep(spec, out / "sweep")
-    return report.write_report(out / "sweep")
+    return report.write_report(out / "sweep", title="How it went <b>", text="First $\\frac$.\n\nSecond & last.")
 
 
 def test_page(page):
@@ -74,6 +76,8 @@ def test_page(page):
     for mean in data.regret.isel(round=-1).mean("run").values.ravel():
         assert f"<td>{number(mean)} <small>" in text
     assert "upper bounds with proved constants" in text
+    assert "<title>How it went &lt;b&gt;</title>" in text
+    assert "<p>First $\\frac$.</p><p>Second &amp; last.</p>" in text
     assert "threefry2x32" in text
     assert (page.parent / "losses0_delays0.png").stat().st_size > 10_000
 
@@ -91,6 +95,46 @@ def test_nothing_of_a_manifest_is_believed(page, tmp_path, monkeypatch):
     text = report.write_report(tmp_path, tmp_path).read_text()
     assert "<script" not in text
     assert text.count("&lt;script&gt;alert(2)") >= 10
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory):
+    """Three delays, a learner that is best with each of them, and a title and text in the spec."""
+    out = tmp_path_factory.mktemp("varied")
+    spec = jb.Spec(
+        rounds=200, runs=40, learners={"coin": jb.Uniform(), "Tsallis": jb.TsallisINF()}, losses=[jb.losses.Bernoulli([0.1, 0.9])],
+        delays=[jb.delays.Fixed(wait) for wait in (1, 2, 40)], title="Mine", text="Said in the spec.",
+    )  # fmt: skip
+    jb.sweep(spec, out)
+    return out
+
+
+def test_the_summary_says_who_wins_where_and_by_how_much(varied):
+    text = report.write_report(varied).read_text()
+    last = jb.open_sweep(varied).regret.isel(round=-1, losses=0).values  # learner, delays, run
+    means = last.mean(-1)
+    assert (means[1] < means[0]).all()
+    ratios = means[0] / means[1]
+    assert "<h1>Mine</h1><p>Said in the spec.</p>" in text
+    assert "<b>Tsallis</b> has the least regret in 3 of 3 games, clearly in 3 of them." in text
+    assert f"The second has {ratios.min():.3g} to {ratios.max():.3g} times its regret." in text
+    assert "First nowhere: coin." in text
+    assert "regret against delay in rounds" in text
+    for delay in range(3):
+        assert f"<td>{number(np.median(last[1, delay]))}</td><td>{number(np.quantile(last[1, delay], 0.95))}</td>" in text
+    assert "rounds a play" in text
+
+
+def test_a_win_that_is_chance_is_not_called_clear(varied):
+    games = compare(Store.open(varied))[:1]
+    uniform = games[0].results["coin"]
+    noise = np.random.default_rng(0).normal(size=uniform.regret.shape)
+    close = dataclasses.replace(
+        games[0], results={"a": uniform, "b": dataclasses.replace(uniform, regret=uniform.regret + noise)}
+    )
+    (win,) = wins([close], differences([close]))
+    assert not win.clear
+    assert "within chance" in in_words([close], [win], ["a", "b"])
 
 
 @pytest.mark.slow

@@ -1,0 +1,104 @@
+"""What a report says first: who wins where, by how much, in how many games; in words, and as a coloured table."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxbandit.display import interval, number
+from jaxbandit.sweeps.comparison import Comparison, Difference
+from jaxbandit.webpage import escape
+
+LEVEL = 0.05
+FOLDED = 12  # games of which a table of all is shown at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Win:
+    """The learner with the least mean regret in a game, and the one that comes next."""
+
+    game: str
+    title: str
+    best: str
+    second: str
+    lead: Difference  # second less best
+    ratio: float  # of their mean regrets
+    clear: bool  # whether the paired difference is significant after correction
+
+
+def wins(games: Sequence[Comparison], pairs: Mapping[tuple[str, str, str], Difference]) -> list[Win]:
+    """One for each game that has two learners at least."""
+    found = []
+    for game in games:
+        means = {label: float(result.regret[-1].mean()) for label, result in game.results.items()}
+        if len(means) < 2:
+            continue
+        best, second = sorted(means, key=lambda label, means=means: means[label])[:2]
+        lead = pairs[game.name, second, best]
+        ratio = means[second] / means[best] if means[best] > 0 else np.nan
+        found.append(Win(game.name, game.title, best, second, lead, ratio, lead.adjusted < LEVEL))
+    return found
+
+
+def in_words(games: Sequence[Comparison], found: Sequence[Win], labels: Sequence[str]) -> str:
+    """A sentence for each learner that wins somewhere, as HTML."""
+    if not found:
+        return "<p>One learner alone: its regret is below.</p>"
+    if len(games) == 1:
+        return f"<p>{_one_game(found[0])}</p>"
+    items = []
+    for label in sorted(labels, key=lambda label: -sum(win.best == label for win in found)):
+        mine = [win for win in found if win.best == label]
+        if not mine:
+            continue
+        clear = [win for win in mine if win.clear]
+        ratios = [win.ratio for win in mine if np.isfinite(win.ratio)]
+        by = f" The second has {_span(ratios)} times its regret." if ratios else ""
+        widest = max(mine, key=lambda win: win.lead.mean)
+        items.append(
+            f"<li><b>{escape(label)}</b> has the least regret in {len(mine)} of {len(found)} games, clearly in {len(clear)} of them.{by} "
+            f"Its largest lead: {_lead(widest)} ahead of {escape(widest.second)} ({escape(widest.title)}).</li>"
+        )
+    never = [label for label in labels if all(win.best != label for win in found)]
+    last = f"<p>First nowhere: {escape(', '.join(never))}.</p>" if never else ""
+    return f"<ul>{''.join(items)}</ul>{last}"
+
+
+def _one_game(win: Win) -> str:
+    clearly = "" if win.clear else "; this is within chance"
+    return f"<b>{escape(win.best)}</b> has the least regret: {_lead(win)} less than {escape(win.second)}{clearly}."
+
+
+def _lead(win: Win) -> str:
+    return escape(interval(win.lead.mean, win.lead.mean - win.lead.half, win.lead.mean + win.lead.half))
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+
+
+def heat_table(games: Sequence[Comparison], labels: Sequence[str]) -> str:
+    """Games x learners: mean regret, coloured by how many times the least of its game it is."""
+    rows = []
+    for game in games:
+        means = {label: float(result.regret[-1].mean()) for label, result in game.results.items()}
+        least = min(means.values())
+        cells = []
+        for label in labels:
+            if label not in means:
+                cells.append("<td>–</td>")
+                continue
+            ratio = means[label] / least if least > 0 else (1.0 if means[label] == least else np.inf)
+            bold = "<b>{}</b>" if means[label] == least else "{}"
+            cells.append(f'<td style="background:{_colour(ratio)}">{bold.format(number(means[label]))}</td>')
+        rows.append(f'<tr><th><a href="#{escape(game.name)}">{escape(game.title)}</a></th>{"".join(cells)}</tr>')
+    head = "".join(f"<th>{escape(label)}</th>" for label in labels)
+    table = f"<table class=heat><thead><tr><th>game</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    note = "<p class=small>Mean regret; the darker, the more times the least of its row (white: 1, full: 10 or more).</p>"
+    return f"<details{' open' if len(games) <= FOLDED else ''}><summary>all games and learners at a glance</summary><div class=wide>{table}</div>{note}</details>"
+
+
+def _colour(ratio: float) -> str:
+    share = min(np.log10(max(ratio, 1.0)), 1.0) if np.isfinite(ratio) else 1.0
+    return f"rgba(213,94,0,{0.75 * share:.2f})"
