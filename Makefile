@@ -6,7 +6,7 @@ LOWEST := .venv-lowest/bin
 # Each worker is one process on one core.
 PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench live-service clean
+.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench live-service test-live-service clean
 
 demo: $(VENV)/demo
 	$(BIN)/jaxbandit demo
@@ -38,6 +38,10 @@ docs: $(VENV)/docs  # the site, docs/_build/html; runs the notebooks that change
 live-service: $(VENV)/dev  # the example of a live system, http://127.0.0.1:8000; its state is experiments/live_service/campaign.db
 	$(BIN)/pip install --quiet fastapi uvicorn
 	cd experiments/live_service && $(abspath $(BIN))/uvicorn service:app
+
+test-live-service: $(VENV)/dev  # the tests of it, which are skipped where FastAPI is missing: 20 clients, ten kills, the page in Chromium
+	$(BIN)/pip install --quiet fastapi uvicorn
+	$(BIN)/python -m pytest tests/experiments/test_live_service.py
 
 bench: $(VENV)/dev
 	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times the programs there as well

@@ -184,6 +184,9 @@ def test_a_day_of_waiting_as_by_hand(rounds):
         (mine, error), (theirs, other) = final[name, "log"], final[name, "by hand"]
         assert abs(mine - theirs) <= 5 * np.hypot(error, other) + 1e-3
     assert final["thompson", "log"][0] < final["uniform", "log"][0]
+    if rounds == log.rounds:  # bad news that waits for the window costs Thompson sampling more than feedback that is lost
+        lost = jb.simulate(jb.DelayedThompson(), losses, recorded, rounds=rounds, runs=256, seed=0, record=1).estimate()
+        assert final["thompson", "log"][0] - lost.mean[-1] > 5 * np.hypot(final["thompson", "log"][1], lost.error[-1])
 
 
 def test_load_trace_warns_where_a_window_is_missing(tmp_path):

@@ -1,69 +1,119 @@
-"""Decisions per second of a live agent: alone, durable, in a fleet; beside mabwiser where that is installed.
+"""Decisions per second of a live agent: alone, durable, in a fleet; beside mabwiser and Vowpal Wabbit where they are installed.
 
-    python experiments/bench/decisions.py
+    pip install mabwiser vowpalwabbit; python experiments/bench/decisions.py
 
-Each decision is one `act` and, ten decisions later, one `observe`. Times are medians of single calls, so that a busy machine
-disturbs them little; the first calls, which compile, are left out.
+Everybody decides on one stream: a loss for each decision and arm, drawn beforehand. Each decision is one `act` and, ten decisions
+later, one `observe`. Wall time is the median of single decisions, so that a busy machine disturbs it little; processor time is that of
+all threads, over all decisions. The first decisions, which compile, are left out.
+
+Vowpal Wabbit has no Thompson sampling or UCB1 for arms without features. What stands in its column is `--cb_explore 10 --bag 8`, eight
+bootstrap models of which one is drawn, which is its kin of Thompson sampling.
 """
 
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 import jaxbandit as jb
 
-ARMS, WAIT = 10, 10
+ARMS, WAIT, WARM_UP = 10, 10, 50
 LEARNERS = {"thompson": jb.DelayedThompson(), "ucb1": jb.DelayedUCB1(), "tsallis-inf rv": jb.TsallisINF("rv")}
+FLEET = 10_000
+STREAM = (np.random.default_rng(0).uniform(size=(5000, ARMS)) < np.linspace(0.5, 0.9, ARMS)).astype(float)  # losses
 
 
-def median_seconds(decide, feed, calls: int, warm_up: int) -> float:
-    """The median time of one decision with one feedback that is ``WAIT`` decisions old."""
-    waiting, times = deque(), []
-    for number in range(warm_up + calls):
-        start = time.perf_counter()
-        waiting.append(decide())
+class Cost(NamedTuple):
+    wall: float  # seconds of one decision, median
+    processor: float  # seconds of all threads for one decision, mean
+
+
+def cost(decide: Callable[[], tuple[Any, Any]], feed: Callable[[Any, Any], None], calls: int) -> Cost:
+    """Of one decision with the feedback of one that is ``WAIT`` decisions old; ``decide`` gives a ticket and its arm."""
+    waiting: deque = deque()
+    times, start = [], 0.0
+    for number in range(WARM_UP + calls):
+        if number == WARM_UP:
+            start = time.process_time()
+        begun = time.perf_counter()
+        ticket, arm = decide()
+        waiting.append((ticket, STREAM[number % len(STREAM), arm]))
         if len(waiting) > WAIT:
-            feed(waiting.popleft())
-        if number >= warm_up:
-            times.append(time.perf_counter() - start)
-    return float(np.median(times))
+            feed(*waiting.popleft())
+        times.append(time.perf_counter() - begun)
+    return Cost(float(np.median(times[WARM_UP:])), (time.process_time() - start) / calls)
 
 
-def agent_seconds(agent: jb.Agent, calls: int) -> float:
-    size = agent.fleet or 1
-    losses = np.random.default_rng(0).integers(0, 2, size).astype(float)
-    return median_seconds(lambda: agent.act().id, lambda ids: agent.observe(ids, losses if agent.fleet else losses[0]), calls, 50)
+def of_agent(agent: jb.Agent, calls: int) -> Cost:
+    def decide():
+        ticket = agent.act()
+        return ticket.id, ticket.arm
+
+    return cost(decide, agent.observe, calls)
 
 
-def mabwiser_seconds(name: str, calls: int) -> float | None:
+def of_mabwiser(name: str, calls: int) -> Cost | None:
     try:
         from mabwiser.mab import MAB, LearningPolicy
     except ImportError:
         return None
     policy = LearningPolicy.ThompsonSampling() if name == "thompson" else LearningPolicy.UCB1()
-    bandit, random = MAB(list(range(ARMS)), policy), np.random.default_rng(0)
-    bandit.fit(list(range(ARMS)), random.integers(0, 2, ARMS).tolist())
-    return median_seconds(bandit.predict, lambda arm: bandit.partial_fit([arm], [int(random.integers(2))]), calls, 50)
+    bandit = MAB(list(range(ARMS)), policy)
+    bandit.fit(list(range(ARMS)), (1 - STREAM[0]).astype(int).tolist())
+
+    def decide():
+        arm = bandit.predict()
+        return arm, arm
+
+    return cost(decide, lambda arm, loss: bandit.partial_fit([arm], [int(1 - loss)]), calls)
+
+
+def of_vowpal_wabbit(calls: int) -> Cost | None:
+    try:
+        import vowpalwabbit
+    except ImportError:
+        return None
+    model, random = vowpalwabbit.Workspace(f"--cb_explore {ARMS} --bag 8 --quiet"), np.random.default_rng(1)
+
+    def decide():
+        x = np.asarray(model.predict("| constant"))
+        arm = int(min(np.searchsorted(np.cumsum(x), random.uniform()), ARMS - 1))
+        return (arm, x[arm]), arm
+
+    return cost(decide, lambda drawn, loss: model.learn(f"{drawn[0] + 1}:{loss}:{drawn[1]} | constant"), calls)
+
+
+def told(one: Cost | None, than: Cost | None = None) -> str:
+    if one is None:
+        return "–"
+    times = "" if than is None else f" ({one.wall / than.wall:.2g}×)"
+    return f"{1e6 * one.wall:.0f} / {1e6 * one.processor:.0f}{times}"
 
 
 def main() -> None:
-    print(f"{'':<16}{'one agent':>12}{'durable':>12}{'no flush':>12}{'fleet 10^4':>16}{'mabwiser':>12}")
+    print("µs of one decision: wall (median) / processor; in brackets, how many times the wall time of one agent\n")
+    print("| | one agent | durable | durable, no flush | mabwiser | Vowpal Wabbit |")
+    print("|---|---|---|---|---|---|")
     for name, learner in LEARNERS.items():
         key = jax.random.key(0)
-        cells = [f"{1e6 * agent_seconds(jb.Agent(learner, ARMS, key), 1000):.0f} µs"]
+        mine = of_agent(jb.Agent(learner, ARMS, key), 2000)
+        cells = [told(mine)]
         with tempfile.TemporaryDirectory() as folder:
             for flush in (True, False):
                 with jb.Agent.open(Path(folder, f"{flush}.db"), learner, ARMS, key, flush=flush) as agent:
-                    cells.append(f"{1e6 * agent_seconds(agent, 500):.0f} µs")
-        seconds = agent_seconds(jb.Agent(learner, ARMS, key, fleet=10_000), 60)
-        cells.append(f"{10_000 / seconds / 1e6:.2f} million/s")
-        other = mabwiser_seconds(name, 1000) if name in ("thompson", "ucb1") else None
-        cells.append("–" if other is None else f"{1e6 * other:.0f} µs")
-        print(f"{name:<16}{cells[0]:>12}{cells[1]:>12}{cells[2]:>12}{cells[3]:>16}{cells[4]:>12}", flush=True)
+                    cells.append(told(of_agent(agent, 500), mine))
+        cells.append(told(of_mabwiser(name, 2000), mine) if name in ("thompson", "ucb1") else "–")
+        cells.append(told(of_vowpal_wabbit(2000), mine) if name == "thompson" else "–")
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\nA fleet of {FLEET:,}: million decisions a second, by wall time (median) / by processor time\n")
+    print("| " + " | ".join(LEARNERS) + " |\n" + "|---" * len(LEARNERS) + "|")
+    fleets = [of_agent(jb.Agent(learner, ARMS, jax.random.key(0), fleet=FLEET), 60) for learner in LEARNERS.values()]
+    print("| " + " | ".join(f"{FLEET / one.wall / 1e6:.2f} / {FLEET / one.processor / 1e6:.2f}" for one in fleets) + " |")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -160,22 +161,54 @@ def test_wrong_calls(tmp_path):
         service.kill()
 
 
-def test_the_page_in_a_browser(tmp_path):
+# A browser that asks nobody for anything.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture
+def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
+        found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
         try:
-            browser = playwright.chromium.launch()
+            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         except sync_api.Error:
-            pytest.skip("there is no Chromium here: playwright install chromium")
-        service = Service(tmp_path)
+            pytest.skip("there is no Chromium here: apt-get install chromium, or playwright install chromium")
+        yield browser
+        browser.close()
+
+
+def test_the_page_in_a_browser(tmp_path, browser):
+    """It shows what /status says, while feedback comes, while the service is away and after it is back; no script fails."""
+    service = Service(tmp_path)
+    service.start()
+    try:
+        service.call("/feedback", {"ticket": json.loads(service.call("/act", {})[1])["ticket"], "reward": 1})
+        page = browser.new_page()
+        faults = []
+        page.on("pageerror", lambda fault: faults.append(str(fault)))
+        page.goto(f"http://127.0.0.1:{service.port}/")
+        page.wait_for_function("document.getElementById('rounds').textContent === '1'")
+        assert page.locator("#answered").inner_text() == "1"
+        assert page.locator("#probabilities dt").count() == 3
+        for _ in range(5):
+            service.call("/act", {})
+        page.wait_for_function("document.getElementById('outstanding').textContent === '5'")
+        status = json.loads(service.call("/status")[1])
+        shown = [text.split() for text in page.locator("#probabilities dt").all_inner_texts()]
+        assert {name: float(x) for name, x in shown} == {name: round(x, 3) for name, x in status["probabilities"].items()}
+        widths = page.locator("#probabilities .bar").evaluate_all("bars => bars.map(bar => parseFloat(bar.style.width))")
+        np.testing.assert_allclose(widths, [100 * x for x in status["probabilities"].values()], atol=0.01)
+        points = page.locator("#line").get_attribute("points").split()
+        heights = [float(point.split(",")[1]) for point in points]
+        assert heights[0] > heights[-1] == 2  # few outstanding plays first, the most last, at the top
+        service.kill()
+        page.wait_for_function("document.getElementById('fault').textContent.includes('does not answer')")
         service.start()
-        try:
-            service.call("/feedback", {"ticket": json.loads(service.call("/act", {})[1])["ticket"], "reward": 1})
-            page = browser.new_page()
-            page.goto(f"http://127.0.0.1:{service.port}/")
-            page.wait_for_function("document.getElementById('rounds').textContent === '1'")
-            assert page.locator("#answered").inner_text() == "1"
-            assert page.locator("#probabilities dt").count() == 3
-        finally:
-            browser.close()
-            service.kill()
+        page.wait_for_function("document.getElementById('fault').textContent === ''")
+        assert page.locator("#rounds").inner_text() == "6"
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert faults == []
+    finally:
+        service.kill()
