@@ -9,6 +9,7 @@ from jaxbandit.pytrees import facts
 # Every learner of the registry is either here, with the constants that are tried, its own first, or in LEFT_OUT.
 ENTROPY = [{}, {"entropy_scale": 0.1}, {"entropy_scale": 0.01}, {"entropy_scale": 0.001}]
 RATE = [{}, {"scale": 10.0}, {"scale": 100.0}, {"scale": 1000.0}]
+FORGETTING = [{"discount": 0.999}, {"discount": 0.9999}]
 TSALLIS = [{}, {"scale": 0.3}, {"scale": 0.1}]
 TRIED: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     # label: name in the registry, switches, constants
@@ -18,6 +19,9 @@ TRIED: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     "tsallis-inf": ("tsallis-inf", {}, TSALLIS),
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}, TSALLIS),
     "successive-elimination": ("successive-elimination", {}, [{}]),
+    "opse": ("opse", {}, [{}]),
+    "discounted-thompson": ("discounted-thompson", {}, FORGETTING),
+    "discounted-ucb": ("discounted-ucb", {}, [{**one, "alpha": 0.5} for one in FORGETTING]),
     "phased-elimination": ("phased-elimination", {}, [{}, {"factor": 1.0}, {"factor": 0.1}]),
     "delayed-exp3": ("delayed-exp3", {}, RATE),
     "dew": ("dew", {}, RATE),
@@ -29,6 +33,11 @@ TRIED: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
 }
 EVEN = "uniform"  # an even split, what everything is measured by
 LEFT_OUT = {
+    "delayed-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
+    "delayed-kl-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
+    "sliding-window-ucb": "forgets, as does discounted-ucb, which is tried",
+    "sliding-window-thompson": "forgets, as does discounted-thompson, which is tried",
+    "delayed-sapo": "goes over to its base where losses do not look stochastic; zimmert-seldin, that base, is tried",
     "exp3": "made for feedback without delay, as is tsallis-inf, which is tried",
     "exp3++": "made for feedback without delay, as is tsallis-inf, which is tried",
     "asymmetric-bobw": "without the gaps between the arms, which a log does not tell, it is bobw",
