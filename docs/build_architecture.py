@@ -14,7 +14,7 @@ def main() -> None:
     layers = runpy.run_path(str(HERE / "layers.py"))["LAYERS"]
     figure = Figure(figsize=(11, 0.42 * len(layers) + 0.5), layout="constrained")
     panel = figure.subplots()
-    panel.set(xlim=(-3.1, 15.2), ylim=(-len(layers) + 0.3, 0.8))
+    panel.set(xlim=(-3.5, 15.2), ylim=(-len(layers) + 0.3, 0.8))
     panel.set_axis_off()
     for place, (title, modules, words) in enumerate(layers):
         panel.text(-0.2, -place, title, ha="right", va="center", fontsize=10, weight="bold")
@@ -26,8 +26,8 @@ def main() -> None:
             panel.text(at + width / 2, -place, name, ha="center", va="center", fontsize=9, family="monospace")
             at += width + 0.15
         panel.text(max(at + 0.1, 3.2), -place, words, va="center", fontsize=8.5, color="0.35")
-    panel.annotate("", (-2.9, 0.4), (-2.9, -len(layers) + 0.6), arrowprops={"arrowstyle": "->", "color": "0.35"})
-    panel.text(-3.05, -len(layers) / 2, "imports point up", rotation=90, ha="right", va="center", fontsize=9, color="0.35")
+    panel.annotate("", (-3.3, 0.4), (-3.3, -len(layers) + 0.6), arrowprops={"arrowstyle": "->", "color": "0.35"})
+    panel.text(-3.45, -len(layers) / 2, "imports point up", rotation=90, ha="right", va="center", fontsize=9, color="0.35")
     figure.savefig(HERE / "architecture.png", dpi=130)
 
 
