@@ -117,7 +117,7 @@ def test_other_things_under_the_names_of_a_store(copy, name, make):
 
 def test_a_folder_in_the_place_of_a_unit(copy, whole):
     """An empty one is replaced; one with something in it is not ours to remove."""
-    victim = sorted(copy.glob("units/*/*"))[0]
+    victim = sorted(copy.glob("units/*/*.npz"))[0]
     victim.unlink()
     victim.mkdir()
     assert Store.open(copy).damaged() == {victim: "this is not a file"}

@@ -306,11 +306,11 @@ def test_results_that_are_not_finite_are_failed_units(tmp_path):
 
 
 def _delete_unit(out):
-    sorted(out.glob("units/*/*"))[0].unlink()
+    sorted(out.glob("units/*/*.npz"))[0].unlink()
 
 
 def _flip(out):
-    file = sorted(out.glob("units/*/*"))[0]
+    file = sorted(out.glob("units/*/*.npz"))[0]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
@@ -324,13 +324,13 @@ def _swap(out):
 
 
 def _unit_folder(out):
-    file = sorted(out.glob("units/*/*"))[0]
+    file = sorted(out.glob("units/*/*.npz"))[0]
     file.unlink()
     file.mkdir()
 
 
 def _link(out):
-    file = sorted(out.glob("units/*/*"))[0]
+    file = sorted(out.glob("units/*/*.npz"))[0]
     shutil.move(file, out.parent / "moved")
     file.symlink_to(out.parent / "moved")
 
@@ -356,7 +356,7 @@ STORES = [
     (_delete_unit, "verify copy", 1, "11 unit files checked, 0 damaged 1 unit missing: deleted, or not computed yet the next"),
     (_delete_unit, "status copy", 0, r"copy: 91 % computed \(11 of 12 units, .* 1 unit still to compute; the same"),
     (_flip, "verify copy", 1, "damaged: .*: this file is damaged 12 unit files checked, 1 damaged"),
-    (_swap, "verify copy", 1, "this file belongs to another cell .*12 unit files checked, 6 damaged"),
+    (_swap, "verify copy", 1, "this file belongs to another cell .*12 unit files checked, 9 damaged"),
     (_swap, "export copy all.nc", 1, "this file belongs to another cell; run `jaxbandit sweep` again to have it recomputed"),
     (_swap, "report copy", 1, "this file belongs to another cell; run `jaxbandit sweep` again to have it recomputed"),
     (_unit_folder, "verify copy", 1, "this is not a file 11 unit files checked, 1 damaged 1 unit missing"),
