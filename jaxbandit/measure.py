@@ -94,6 +94,29 @@ class Pulls:
 
 
 @pytree_dataclass
+class Probabilities:
+    """The probabilities x_t of the arms at each recorded round: reads ``probabilities [C, K, runs]``.
+
+    The same numbers as those of ``simulate(..., probabilities=True)``, among the measurements and under their name.
+
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=100, runs=4, seed=0,
+    ...                      record=[10, 100], measure=[jb.measure.Probabilities()])
+    >>> result.measured["probabilities"].shape, float(result.measured["probabilities"][-1, 0, 0])
+    ((2, 2, 4), 0.5)
+    """
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((num_arms, *runs_shape), float_dtype())
+
+    def update(self, state, moment):
+        return moment.probabilities.astype(state.dtype)
+
+    def read(self, state):
+        return {"probabilities": state}
+
+
+@pytree_dataclass
 class DynamicRegret:
     """Regret against the best arm of every round, not against the best single arm: reads ``dynamic_regret [C, runs]``.
 

@@ -349,6 +349,7 @@ LAWS = [
     D.ArmDependent((D.Fixed(1), D.Geometric(3.0), D.PacketLoss(0.1))),
     D.LossDependent(D.Fixed(1), D.Geometric(3.0)),
     D.Empirical([1, 2, 3, 40]),
+    D.DelayAsPayoff(20),
 ]
 
 

@@ -29,12 +29,13 @@ class Plays:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "moving" else pytest.mark.thorough) for name in LAWS])
 def test_against_the_plays(name):
-    measure = [jb.measure.Pulls(), jb.measure.DynamicRegret(), jb.measure.BestArm(), Plays()]
+    measure = [jb.measure.Pulls(), jb.measure.DynamicRegret(), jb.measure.BestArm(), jb.measure.Probabilities(), Plays()]
     result = jb.simulate(
         jb.TsallisINF(), LAWS[name], jb.delays.UniformRandom(0, 6), rounds=ROUNDS, runs=RUNS, seed=3,
         record=range(1, ROUNDS + 1), measure=measure, probabilities=True,
     )  # fmt: skip
     measured = result.measured
+    np.testing.assert_array_equal(measured["probabilities"], result.probabilities)
     means, x = measured["means"][:, :, 0].astype(float), result.probabilities.astype(float)
     pulls = np.zeros((ARMS, RUNS), int)
     dynamic, wrong_somewhere = np.zeros(RUNS), False

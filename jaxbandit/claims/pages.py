@@ -1,6 +1,8 @@
 """The pages of ``jaxbandit claims``: Markdown, and HTML that needs no other file but its figure inside it."""
 
 import base64
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,26 @@ KINDS = {
     "shape": "an exponent or order at finite T; the wrong side only means not shown",
     "open": "an open question",
 }
+
+
+# A letter, or Reg, with an index or an exponent: d_max, K^{1/3}, Σ_{i≠i*}. Names of Python such as max_delay have longer words before the bar.
+_INDEX = re.compile(r"(?<![\w`.])(Reg|[^\W\d_])_(\{[^{}]*\}|[A-Za-z0-9]+\*?)")
+_POWER = re.compile(r"\^(\{[^{}]*\}|[A-Za-z0-9]+)")
+
+
+def typeset(text: str) -> str:
+    """Formulas written in letters as HTML, which Markdown takes as well: ``K^{1/3}`` becomes ``K<sup>1/3</sup>``; code is left alone."""
+
+    def prose(part: str) -> str:
+        part = _INDEX.sub(lambda found: f"{found[1]}<sub>{found[2].strip('{}')}</sub>", part)
+        return _POWER.sub(lambda found: f"<sup>{found[1].strip('{}')}</sup>", part)
+
+    return "".join(part if code else prose(part) for part, code in zip(re.split("(`[^`]*`)", text), _alternating()))
+
+
+def _alternating() -> Iterator[bool]:
+    while True:
+        yield from (False, True)
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -64,26 +86,31 @@ def _about(found: dict[str, Any]) -> list[str]:
 def write(found: dict[str, Any], folder: Path) -> None:
     """``index.md`` and ``index.html`` of one statement."""
     figure = folder / "figure.png"
-    lines = [f"# {found['title']}", "", f"**{found['verdict']}**", "", f"> {found['claim']}", ">", f"> {found['where']}", ""]
-    lines += [line for sentence in found["sentences"] for line in (sentence, "")]
-    lines += ["![figure](figure.png)", ""] if figure.exists() else []
+    lines = [f"# {typeset(found['title'])}", "", f"**{found['verdict']}**", ""]
+    lines += [typeset(line) for sentence in found["sentences"] for line in (sentence, "")]
+    lines += [f"> {typeset(found['claim'])}", ">", f"> {found['where']}", ""]
+    lines += ["[![figure; click to enlarge](figure.png)](figure.png)", ""] if figure.exists() else []
     for heading, columns, rows in _rows(found):
         lines += [f"## {heading}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows] + [""]
-    lines += ["## What it does and does not show", "", found["shows"], "", *[part for one in _about(found) for part in (one, "")]]
+        lines += ["| " + " | ".join(_cell(typeset(cell)) for cell in row) + " |" for row in rows] + [""]
+    lines += ["## What it does and does not show", "", typeset(found["shows"]), ""]
+    lines += [part for one in _about(found) for part in (one, "")]
     lines += [f"Again: `{found['command']}`, key `{found['key']}`.", ""]
     write_whole(folder / "index.md", "\n".join(lines))
 
-    body = [f"<h1>{escape(found['title'])}</h1>", f"<p class={_css(found)}>{escape(found['verdict'])}</p>"]
-    body += [f"<blockquote><p>{escape(found['claim'])}</p><p>{escape(found['where'])}</p></blockquote>"]
-    body += [f"<p>{escape(sentence)}</p>" for sentence in found["sentences"]]
+    def text(words: str) -> str:
+        return typeset(escape(words))
+
+    body = [f"<h1>{text(found['title'])}</h1>", f"<p class={_css(found)}>{escape(found['verdict'])}</p>"]
+    body += [f"<p>{text(sentence)}</p>" for sentence in found["sentences"]]
+    body += [f"<blockquote><p>{text(found['claim'])}</p><p>{escape(found['where'])}</p></blockquote>"]
     if figure.exists():
         code = base64.b64encode(figure.read_bytes()).decode()
         body.append(f'<img alt="figure of {escape(found["title"])}" src="data:image/png;base64,{code}">')
-    body += [f"<h2>{escape(heading)}</h2>{table(columns, rows)}" for heading, columns, rows in _rows(found)]
+    body += [f"<h2>{escape(heading)}</h2>{typeset(table(columns, rows))}" for heading, columns, rows in _rows(found)]
     body += [
         "<h2>What it does and does not show</h2>",
-        f"<p>{escape(found['shows'])}</p>",
+        f"<p>{text(found['shows'])}</p>",
         *[f"<p>{escape(one)}</p>" for one in _about(found)],
     ]
     body += [f"<p>Again: <code>{escape(found['command'])}</code>, key <code>{escape(found['key'])}</code>.</p>"]

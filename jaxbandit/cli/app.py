@@ -9,7 +9,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 import jaxbandit
-from jaxbandit.cli import advise, bench, claims, demo, doctor, export, report, run, status, sweep, tune, verify
+from jaxbandit.cli import advise, bench, claims, demo, doctor, export, map, report, run, status, sweep, tune, verify
 from jaxbandit.cli.speaking import WRONG_COMMAND, speak
 
 RESUMABLE = "what is computed is safe, and the same command goes on from here"
@@ -18,6 +18,7 @@ ALL_OR_NOTHING = "nothing was written"
 # Each function's docstring is the help of its command; the sentence is said after Ctrl-C.
 COMMANDS = {
     demo.demo: ALL_OR_NOTHING,
+    map.map: ALL_OR_NOTHING,
     run.run: ALL_OR_NOTHING,
     sweep.sweep: RESUMABLE,
     status.status: ALL_OR_NOTHING,
