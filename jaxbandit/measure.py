@@ -106,13 +106,13 @@ class Probabilities:
     ((2, 2, 4), 0.5)
     """
 
-    def init(self, num_arms, runs_shape):
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
-    def update(self, state, moment):
+    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
         return moment.probabilities.astype(state.dtype)
 
-    def read(self, state):
+    def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"probabilities": state}
 
 

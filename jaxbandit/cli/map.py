@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -34,11 +35,11 @@ class TakingTurns(Losses):
     def num_arms(self) -> int:
         return self.arms
 
-    def expected(self, t):
+    def expected(self, t: jax.Array) -> jax.Array:
         turn, arm = (t - 1) // (2 * self.delay) % 2, jnp.arange(self.arms)
         return jnp.where(arm > 1, 0.9, arm != turn).astype(float_dtype())
 
-    def sample(self, t, arm, noise):
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         mean = pick(self.expected(t), arm)
         return (noise < mean).astype(mean.dtype)
 
