@@ -117,7 +117,14 @@ def device_grids(learners: Sequence[str], quick: bool) -> dict[str, dict[str, Wo
 
 
 # What learners are told about the game, by the name of the fact; any numbers do, they do not change the speed.
-FACTS = {"horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "copies": 64, "queue_capacity": 64}
+FACTS: dict[str, Any] = {
+    "horizon": 10_000,
+    "total_delay": 100_000,
+    "beta": 12,
+    "max_missing": 16,
+    "copies": 64,
+    "queue_capacity": 64,
+}
 FACTS["conversion_curve"] = [(age + 1) / 16 for age in range(16)]
 
 
