@@ -60,9 +60,9 @@ def settings() -> Iterator[tuple[str, Setting]]:
         yield f"K={arms}, a fixed delay", Setting(arms=arms, rounds=rounds)
         yield f"K={arms}, a delay for each play", Setting(arms=arms, rounds=rounds // 2, law="geometric")
     for learner in LEARNERS:
-        yield f"{learner}, a fixed delay", Setting(learner, rounds=1_000)
+        yield f"{learner}, a fixed delay", Setting(learner, rounds=4_000)
     for learner in ("bobw", "tsallis-inf", "ucb1"):
-        yield f"{learner}, a delay for each play", Setting(learner, rounds=1_000, law="geometric")
+        yield f"{learner}, a delay for each play", Setting(learner, rounds=2_000, law="geometric")
     yield "a call of one round", Setting(rounds=1, runs=256)
     yield "a call of one round, a delay for each play", Setting(rounds=1, runs=256, law="geometric")
 
