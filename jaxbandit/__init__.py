@@ -11,6 +11,7 @@ from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
 from jaxbandit.learners import (
     BOLD,
     KLUCB,
+    ODAAF,
     QPMD,
     REGISTRY,
     ArmDependentFTRL,
@@ -52,6 +53,7 @@ from jaxbandit.version import __version__ as __version__
 __all__ = [
     "BOLD",
     "KLUCB",
+    "ODAAF",
     "QPMD",
     "REGISTRY",
     "Advice",

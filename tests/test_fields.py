@@ -15,6 +15,7 @@ from jaxbandit.validation import check_fields
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
 FACTS = {"max_delay": 5, "horizon": ROUNDS, "total_delay": 900, "beta": 4, "max_missing": 5, "copies": 12, "queue_capacity": 36}
+FACTS["mean_delay"] = 3
 FACTS["conversion_curve"] = [0.2, 0.5, 1.0]
 GIVEN = {
     "means": [0.2, 0.5, 0.6],

@@ -39,6 +39,7 @@ TOLD = {  # what learners must be told, for a delay of 10
     "fixed-delay-exp3": (ROUNDS, 10),
     "delayed-ucb": (np.arange(1, 12) / 11,),
     "delayed-kl-ucb": (np.arange(1, 12) / 11,),
+    "odaaf": (ROUNDS, 10),
     "opse": (ROUNDS,),
     "delayed-sapo": (ROUNDS,),
     "successive-elimination": (ROUNDS,),

@@ -36,6 +36,7 @@ def pike_burke() -> Iterator[tuple]:
     published, rounds = VALUES["pike-burke"]["values"], 250_000
     for name, (law, curve) in laws.items():
         games = {
+            "ODAAF": (jb.ODAAF(rounds, {"Unif(0,50)": 25, "Unif(0,100)": 50, "Exp50": 50}[name]), law),
             "DUCB": (jb.DelayedUCB(curve), conversions(law)),
             "QPM-D(UCB1)": (jb.QPMD(jb.DelayedUCB1(), capacity=208), law),
         }

@@ -8,9 +8,11 @@ Mean regret ± standard error over 256 runs. What each game is, its function say
 
 import argparse
 
+import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit.extend import float_dtype, one_hot, pytree_dataclass
 
 D, L = jb.delays, jb.losses
 ROUNDS = 20_000
@@ -60,6 +62,40 @@ def moving_means(delay):
     return {name: (learner, turns, D.Fixed(delay)) for name, learner in learners.items()}
 
 
+@pytree_dataclass
+class Credulous(jb.learners.Learner):
+    """UCB1 that takes what comes in a round for the reward of the arm it plays in that round."""
+
+    def init(self, num_arms, runs_shape):
+        zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return zeros, zeros, jnp.zeros(runs_shape, jnp.int32)
+
+    def act(self, state, round):
+        counts, rewards, _ = state
+        index = rewards / jnp.maximum(counts, 1) + jnp.sqrt(2 * jnp.log(round.time) / jnp.maximum(counts, 1))
+        best = jnp.where(counts > 0, index, jnp.inf)
+        best = (best == best.max(0)).astype(counts.dtype)
+        return best / best.sum(0), (), state
+
+    def played(self, state, round, arm, probability):
+        return state[0] + one_hot(arm, state[0].shape[0]), state[1], arm
+
+    def observe(self, state, observation):
+        reward = jnp.where(observation.arrived, 1 - observation.loss, 0)
+        return state[0], state[1] + jnp.where(one_hot(state[2], state[0].shape[0]), reward, 0), state[2]
+
+
+def sums(delay):
+    """Mean rewards .7 and .3, each 0 to 2·``delay`` rounds late; only the sum of what comes in a round is seen, not of which plays."""
+    learners = {
+        "`ODAAF`": jb.ODAAF(ROUNDS, delay),
+        "UCB1 that counts what comes to the arm just played": Credulous(),
+        "UCB1 that sees each play's reward (not possible here)": jb.DelayedUCB1(),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (one, L.Bernoulli(rewards=[0.7, 0.3]), D.UniformRandom(0, 2 * delay)) for name, one in learners.items()}
+
+
 def both_worlds(delay):
     """K = 4, mean losses .2 and .7, every loss ``delay`` rounds late: whether nobody means harm is not known."""
     learners = {
@@ -76,6 +112,7 @@ def both_worlds(delay):
 SHAPES = {
     "conversions": (conversions, (20, 100, 400)),
     "loss-dependent": (loss_dependent, (10, 300, 3000)),
+    "sums": (sums, (5, 20, 50)),
     "moving means": (moving_means, (0, 100, 500)),
     "both worlds": (both_worlds, (10, 100, 1000)),
 }

@@ -125,6 +125,7 @@ FACTS: dict[str, Any] = {
     "copies": 64,
     "queue_capacity": 64,
 }
+FACTS["mean_delay"] = 10
 FACTS["conversion_curve"] = [(age + 1) / 16 for age in range(16)]
 
 

@@ -9,6 +9,7 @@ from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
 from jaxbandit.learners.forgetful import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
+from jaxbandit.learners.odaaf import ODAAF
 from jaxbandit.learners.opse import OptimisticPessimisticElimination
 from jaxbandit.learners.sapo import DelayedSAPO
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
@@ -41,6 +42,7 @@ REGISTRY = {
     "successive-elimination": SuccessiveElimination,
     "phased-elimination": PhasedElimination,
     "opse": OptimisticPessimisticElimination,
+    "odaaf": ODAAF,
     "sliding-window-ucb": SlidingWindowUCB,
     "discounted-ucb": DiscountedUCB,
     "sliding-window-thompson": SlidingWindowThompson,

@@ -26,6 +26,7 @@ class Oracle:
     ``queue_capacity``    K times as many: the capacity of QPMD
     ``horizon``           the number of rounds
     ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
+    ``mean_delay``        the mean of the delays that can come
     ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) has come within 0, 1, … rounds
     ``gaps``              mean losses less the best arm's, averaged over the rounds if they move
     ====================  ===========================================================================
@@ -95,6 +96,17 @@ class Oracle:
         later = 1 - np.cumsum(np.bincount(delays, minlength=self.rounds + 1)[: self.rounds]) / QUANTILES
         return float(later @ rest)
 
+    def mean_delay(self) -> float:
+        longest = self.max_delay()  # says so if there is none
+        sequence = self.sequence()
+        if sequence is not None:
+            return float(sequence.mean())
+        if not self.delays.oblivious:
+            raise ValueError(f"under {type(self.delays).__name__} delays depend on what is played; give a number")
+        law, noise = self.delays.prepare(), jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
+        drawn = jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise)
+        return float(np.minimum(np.asarray(drawn, np.float64), longest).mean())
+
     def conversion_curve(self) -> np.ndarray:
         law = self.delays.prepare()
         noise = jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
@@ -117,6 +129,7 @@ FACTS: dict[str, Callable[[Oracle], Any]] = {
     "queue_capacity": Oracle.queue_capacity,
     "horizon": Oracle.horizon,
     "total_delay": Oracle.total_delay,
+    "mean_delay": Oracle.mean_delay,
     "conversion_curve": Oracle.conversion_curve,
     "gaps": Oracle.gaps,
 }

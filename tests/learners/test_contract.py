@@ -34,6 +34,7 @@ FACTS = {
     "max_missing": 16,
     "queue_capacity": 192,
     "copies": 192,
+    "mean_delay": 10,
     "conversion_curve": np.linspace(0, 1, 16),
 }
 
@@ -80,7 +81,7 @@ def traces(monkeypatch):
 
 QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
 # Learners for one shape of late feedback (docs/shapes.md): `make test-all`. Each is in `make test` against its reference.
-SHAPES = {"delayed-ucb", "delayed-kl-ucb", "opse", "delayed-sapo"}
+SHAPES = {"delayed-ucb", "delayed-kl-ucb", "opse", "delayed-sapo", "odaaf"}
 SHAPES |= {"sliding-window-ucb", "discounted-ucb", "sliding-window-thompson", "discounted-thompson"}
 
 

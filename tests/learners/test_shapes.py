@@ -1,5 +1,7 @@
 """Learners for other shapes of late feedback: against independent float64 references, and against what they were made for."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -125,3 +127,24 @@ def test_sapo_falls_back_when_losses_jump(check):
     with jax.enable_x64(True):
         got = injected(jb.DelayedSAPO(**options), expected["arms"], losses, waits)
     np.testing.assert_allclose(got["probabilities"], expected["probabilities"], rtol=1e-9, atol=1e-9)
+
+
+@each_delay
+def test_odaaf_is_the_reference(delays):
+    """A horizon so short that phases are. Rejects rewards counted to the arm they come from, and bridges that count."""
+    theirs = reference.ODAAF(3, 1.5, 0.1)
+    compare(jb.ODAAF(1.5, 0.1), theirs, delays, arms=3)
+    assert theirs.phase > 2
+
+
+def test_odaaf_sees_sums_alone():
+    """Whoever made the plays that come, and whenever: the state is the same."""
+    learner = jb.ODAAF(1000.0, 5.0)
+    state = dataclasses.replace(learner.init(3, ()), counted=jnp.int32(1))
+    after = []
+    for arm, origin in ((0, 1), (2, 7)):
+        seen = [jnp.asarray(True), jnp.int32(origin), jnp.int32(arm), jnp.float32(0.25), jnp.float32(0.5), ()]
+        after.append(jax.tree.leaves(learner.observe(state, jb.learners.Observation(*seen))))
+    assert any(np.any(one != two) for one, two in zip(jax.tree.leaves(state), after[0], strict=True))
+    for one, two in zip(*after, strict=True):
+        np.testing.assert_array_equal(one, two)
