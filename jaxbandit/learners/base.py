@@ -119,7 +119,7 @@ class Learner:
         return None
 
     def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
-        """h_i = 2/|d log x_i/dL_i| ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
+        """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
         return jnp.full_like(probabilities, jnp.inf)
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
