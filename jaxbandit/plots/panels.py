@@ -1,6 +1,7 @@
 """What all figures share: panels, looks, legends, and how options are read."""
 
 import contextlib
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":")
+WIDEST = 36  # characters of a line in a legend
 Log = Literal["x", "y", "both"] | bool
 Band = Literal["interval"] | tuple[float, float] | None
 
@@ -124,6 +126,7 @@ def place_legend(panel: "Axes") -> None:
 
     made = _figure_of(panel)
     legend = panel.legend(frameon=False, loc="best")
+    _wrap(legend)
     # "best" is decided, and sizes are known, only when a figure is drawn. Texts are measured as they are written: whether a "$"
     # in a label begins mathematics is not decided here, and half a formula cannot be drawn.
     texts = [artist for artist in made.findobj() if isinstance(artist, Text)]
@@ -136,7 +139,13 @@ def place_legend(panel: "Axes") -> None:
         text.set_parse_math(before)
     if any(_enters(line, box) for line in panel.get_lines()):
         columns = 2 if len(legend.get_texts()) > 2 else 1
-        panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize="small")
+        _wrap(panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize="small"))
+
+
+def _wrap(legend: Any) -> None:
+    """Long labels in several lines: one line of them would leave no room for the curves."""
+    for text in legend.get_texts():
+        text.set_text(textwrap.fill(text.get_text(), WIDEST))
 
 
 def _enters(line: Any, box: Any) -> bool:

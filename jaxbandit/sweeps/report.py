@@ -207,9 +207,9 @@ def _swept_figures(store: Store) -> str:
         except ValueError:  # too many panels: the user chooses what to draw
             continue
         plots.take_literally(figure)
-        parts.append(
-            f"<details open><summary>regret against {escape(words(name))}</summary>{svg(figure, name, 'against')}</details>"
-        )
+        unfolded = " open" if len(figure.axes) <= 3 else ""
+        drawn = f'<div class="wide">{svg(figure, name, "against")}</div>'
+        parts.append(f"<details{unfolded}><summary>regret against {escape(words(name))}</summary>{drawn}</details>")
     return f"<h2>Regret against what was varied</h2>{''.join(parts)}" if parts else ""
 
 
@@ -250,7 +250,7 @@ _STYLE = """
 .partial{background:#fff3d6;padding:.4rem .7rem;border-radius:4px}input[name=axes]{margin:0 .3rem 0 0}label{margin-right:1.2rem}
 .pair{display:grid;grid-template-columns:minmax(0,4fr) minmax(0,5fr);gap:1.2rem;align-items:start}.pair>div{min-width:0}
 summary.game{font-size:1.02rem;font-weight:600;color:#1a1a1a;margin:1rem 0 .5rem;overflow-wrap:anywhere}ul{max-width:60rem;padding-left:1.2rem}
-table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}svg.against{display:block;max-width:100%}
+table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}table.heat thead th{overflow-wrap:normal}svg.against{display:block;max-width:100%}
 svg.linear,svg.log{width:100%;display:block}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
 .swatch{display:inline-block;width:26px;height:3px;margin-right:.45rem;vertical-align:middle}
 table{width:100%}th,td{text-align:right}td{white-space:nowrap}th{overflow-wrap:anywhere}
@@ -259,7 +259,7 @@ td small,th small{font-size:.82em;font-weight:400;color:#555;display:block}
 .clear{font-weight:600}.open{color:#767676}.small{font-size:.82rem;color:#555;margin:.5rem 0}
 summary{cursor:pointer;font-size:.86rem;color:#0b5394}footer{border-top:1px solid #ccc;margin-top:2rem;font-size:.9rem}
 @media(max-width:1250px){.pair{grid-template-columns:minmax(0,1fr)}svg.linear,svg.log{max-width:680px}}
-@media(max-width:860px){body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
+@media(max-width:860px){svg.against{max-width:none;width:760px}body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
 thead th{white-space:normal;vertical-align:bottom}tbody th{white-space:normal}td small,th small{display:block}}
 @media print{body{max-width:none;font-size:11px;padding:0}input,label{display:none}section{break-inside:avoid}
 #linear:checked~main svg.log,#log:checked~main svg.linear,svg.linear,svg.log{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open])>*{display:none}th,td{white-space:normal}}
