@@ -28,7 +28,7 @@ from jaxbandit.forms import choose_form
 from jaxbandit.game import Game
 from jaxbandit.learners import REGISTRY
 
-ARMS, ROUNDS = 4, 1000  # the compiler's time grows faster than with the square of the arms: half a minute for ten
+ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
 D, L = jb.delays, jb.losses
 TOLD = {  # what learners must be told, for a delay of 10
     "bobw": (10,),
