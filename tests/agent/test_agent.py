@@ -50,7 +50,8 @@ def test_plays_what_rollout_plays(name, law):
     mine = play(jb.Agent(learner, 3, KEY, first_run=4), environment(LAWS[law]), rounds)
     theirs = rolled_out(learner, LAWS[law], rounds, first_run=4)
     np.testing.assert_array_equal(mine, theirs.probabilities)
-    if name not in ("uniform", "phased-elimination", "delayed-sapo", "odaaf"):  # phases are longer than this
+    # Phases are longer than this, and robust-bobw skips all plays that wait so long until D_t is larger.
+    if name not in ("uniform", "phased-elimination", "delayed-sapo", "odaaf") and (name, law) != ("robust-bobw", "fixed"):
         assert len(np.unique(mine, axis=0)) > 1  # it did learn something on the way
 
 
