@@ -35,6 +35,7 @@ EVEN = "uniform"  # an even split, what everything is measured by
 LEFT_OUT = {
     "delayed-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
     "delayed-kl-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
+    "odaaf": "for feedback of which only sums are seen; a log says which play it belongs to",
     "sliding-window-ucb": "forgets, as does discounted-ucb, which is tried",
     "sliding-window-thompson": "forgets, as does discounted-thompson, which is tried",
     "delayed-sapo": "goes over to its base where losses do not look stochastic; zimmert-seldin, that base, is tried",
