@@ -70,7 +70,7 @@ def test_the_bits_of_a_unit_do_not_depend_on_what_it_is_packed_with(gpu, launche
     assert result is not None
     assert result.program["packed"]
     assert result.program["block"] == LAUNCH
-    with pytest.raises(ValueError, match="its sweep can go on"):
+    with pytest.raises(ValueError, match="no state to go on from: it was read from a sweep"):
         jb.simulate(
             LEARNERS[1], jb.losses.Bernoulli(MEANS[1]), jb.delays.Fixed(9), rounds=50, runs=2 * BLOCK, seed=5, resume=result
         )
@@ -93,11 +93,11 @@ def test_goes_on_after_a_kill_and_with_more_rounds(gpu, launches, monkeypatch, t
     jb.sweep(spec(record=[10, 20, 40]), tmp_path / "whole")
     written, real = [], StoreWriter.write
 
-    def dies(self, unit, result):
+    def dies(self, unit, result, *options):
         written.append(unit)
         if len(written) == 4:
             raise KeyboardInterrupt
-        return real(self, unit, result)
+        return real(self, unit, result, *options)
 
     monkeypatch.setattr(StoreWriter, "write", dies)
     with pytest.raises(KeyboardInterrupt):
