@@ -186,6 +186,8 @@ def test_a_round_is_few_kernels(case):
     assert report["unknown_trip_counts"] == report["ring_copies"] == 0
     assert report["kernels_per_round"] <= kernels
     assert report["bytes_per_run_round"] <= traffic
-    if case[0] != "t4" and compilers.assembler():  # a T4 plays four runs in a thread, which takes all its registers and spills
+    # A T4 plays four runs in a thread, which takes all its registers and spills. Without an assembler, or with jax 0.12, whose
+    # compiler leaves no kernels to count in, nothing is known.
+    if case[0] != "t4" and report["registers"] is not None:
         assert report["registers"] <= 255
         assert report["spilled_bytes"] == 0

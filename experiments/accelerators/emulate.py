@@ -31,6 +31,10 @@ Step = Callable[[], None]
 Place = tuple[str, tuple[int, ...]]  # an instruction, and which part of what it makes
 
 
+class NoTexts(NoEmulation):
+    """The compiler's dump has no kernels."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Launch:
     """How an instruction is started: ``kernel`` is empty where it is not one."""
@@ -62,6 +66,8 @@ class Emulation:
             for text in (file.read_text() for file in dump.glob("*.ir-with-opt.ll"))
             for name in re.findall(r"define ptx_kernel void @([\w.]+)\(", text)
         }
+        if not self.texts:  # jax 0.12
+            raise NoTexts(f"the compiler of jax {jax.__version__} leaves no text of its kernels")
         self.kernels: dict[str, Kernel] = {}
         self.started = 0
         self.steps = self._steps(self.program.entry)

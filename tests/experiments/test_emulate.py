@@ -44,7 +44,10 @@ def test_the_gpus_kernels_play_the_librarys_runs(case):
     target, learner, arms, delays = case
     if message := compilers.missing(target):
         pytest.skip(message)
-    found = emulate.compare(target, learner, delays, arms=arms, rounds=1000, runs=512)
+    try:
+        found = emulate.compare(target, learner, delays, arms=arms, rounds=1000, runs=512)
+    except emulate.NoTexts as reason:
+        pytest.skip(str(reason))
     assert found.kernels > 3 * 1000
     assert found.library.std() > 0  # runs differ: agreement says something
     assert np.median(found.differences) < 1e-5
