@@ -3,7 +3,7 @@
 K = 4 and T = 10 000. Left: one arm is better by 0.2. Right: the demo's adversary, who knows the delay (two arms take turns every 2d
 rounds). Learners have their defaults and are told the truth; QPM-D and BOLD have Tsallis-INF inside.
 
-    python experiments/delay_regret/figure.py          # some two minutes on two cores; regret.png and the table of docs/delay.md
+    python experiments/delay_regret/figure.py          # regret.png and the tables of docs/delay.md; eight minutes on a busy two-core machine
 """
 
 import argparse
