@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
+TICK = 0.4  # seconds between two drawings of a bar, also while nothing has been done
 LINE = "{desc} {percentage:3.0f}% {bar} {rate_fmt} {elapsed}<{remaining}"
 
 
@@ -42,6 +43,7 @@ class Progress:
 
     def __init__(self, shown: bool, total: int, text: str):
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._bar: Any = None
         if shown:
             from tqdm.auto import tqdm  # draws a widget in a notebook, a line elsewhere
@@ -51,6 +53,18 @@ class Progress:
                 _lock = _NoLock()
 
             self._bar = Bar(total=total, desc=text, unit=" rounds", unit_scale=True, bar_format=LINE, smoothing=0.1, leave=False)
+            threading.Thread(target=self._keep_drawing, daemon=True, name="jaxbandit-progress").start()
+
+    def _keep_drawing(self) -> None:
+        """Draw the bar again and again, so that its clock runs while a program plays all rounds of a block."""
+        while not self._ended.wait(TICK):
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                try:
+                    self._bar.refresh()
+                except (OSError, ValueError):  # nobody reads it any more
+                    return
 
     def update(self, rounds: int, text: str | None = None) -> None:
         """So many rounds more are done; ``text`` replaces what stands before the bar."""
@@ -64,6 +78,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         if self._bar is not None:
             with self._lock:
                 self._bar.close()

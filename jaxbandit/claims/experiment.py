@@ -31,9 +31,10 @@ class Experiment:
       settings: of the full or the quick run.
       seed: of the key.
       folder: where pieces of long simulations wait until the claim is done.
+      progress: show a bar for each simulation.
     """
 
-    def __init__(self, settings: dict[str, Any], seed: int, folder: Path):
+    def __init__(self, settings: dict[str, Any], seed: int, folder: Path, progress: bool = False):
         self.settings = SimpleNamespace(**settings)
         self.key = jax.random.key(seed)
         self.checks: list[Check] = []
@@ -43,6 +44,7 @@ class Experiment:
         self.kept = 0  # of them, by an earlier call
         self.figure: Figure | None = None
         self._folder = folder
+        self._progress = progress
         self._pieces: list[Path] = []
 
     def simulate(
@@ -55,7 +57,7 @@ class Experiment:
         block = block_size(losses.num_arms)
         size = max(PIECE // rounds // block, 1) * block
         if runs <= size:
-            return simulate(*game, runs=runs, key=self.key, **options)
+            return simulate(*game, runs=runs, key=self.key, progress=self._progress, **options)
         return Result.concat_runs(
             [self._piece(game, first, min(size, runs - first), options) for first in range(0, runs, size)],
         )
@@ -70,7 +72,7 @@ class Experiment:
         if path.exists():
             self.kept += count * options["rounds"]
             return Result.load(path)
-        result = simulate(*game, runs=count, first_run=first, key=self.key, **options)
+        result = simulate(*game, runs=count, first_run=first, key=self.key, progress=self._progress, **options)
         result.save(path)
         return result
 

@@ -90,14 +90,14 @@ def choose(only: Sequence[str] = (), folder: Path | None = None) -> list[Stateme
     return [statement for statement in known if not only or statement.name in only]
 
 
-def run(out: Path, statements: Sequence[Statement], quick: bool = False) -> list[str]:
+def run(out: Path, statements: Sequence[Statement], quick: bool = False, progress: bool = False) -> list[str]:
     """Run the statements, write the pages and ``claims.json``; returns those of which a check with proved constants fails.
 
     The index and ``claims.json`` also list the other statements that were run into ``out`` before and are not stale.
     """
     found, start = {}, time.perf_counter()
     for statement in statements:
-        found[statement.name] = one = run_statement(statement, out, quick)
+        found[statement.name] = one = run_statement(statement, out, quick, progress)
         print(f"{one['verdict']:28}{statement.title}  ({one['seconds']:.0f} s)", flush=True)
     seconds = time.perf_counter() - start
     there = _with_earlier(found, statements[0].folder.parent, out)
@@ -121,14 +121,14 @@ def _with_earlier(found: dict[str, Any], folder: Path, out: Path) -> list[dict[s
     return there
 
 
-def run_statement(statement: Statement, out: Path, quick: bool = False) -> dict[str, Any]:
+def run_statement(statement: Statement, out: Path, quick: bool = False, progress: bool = False) -> dict[str, Any]:
     """Run one statement unless it is done, write its page, and return what it found."""
     folder = out / statement.name
     file = folder / "claim.json"
     now = statement.mark(quick)
     found = _read(file)
     if found is None or found.get("mark") != now:
-        found = _compute(statement, folder, quick) | {"mark": now}
+        found = _compute(statement, folder, quick, progress) | {"mark": now}
         found["command"] = f"jaxbandit claims --only {statement.name}{' --quick' if quick else ''} --out {out.name or 'DIR'}"
         # This file says that the statement is done.
         write_whole(file, json.dumps(found, indent=1, default=float))
@@ -145,9 +145,9 @@ def _read(file: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _compute(statement: Statement, folder: Path, quick: bool) -> dict[str, Any]:
+def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) -> dict[str, Any]:
     start = time.perf_counter()
-    experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces")
+    experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces", progress)
     _load(statement).run(experiment)
     verdict = judge(experiment.checks)
     if experiment.figure is not None:

@@ -28,4 +28,4 @@ def claims(*, out: Path, quick: bool = False, only: list[str] | None = None, sta
         chosen = runner.choose(only or (), statements)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    return FAILED if runner.run(out, chosen, quick) else 0
+    return FAILED if runner.run(out, chosen, quick, progress=True) else 0

@@ -115,7 +115,7 @@ class Store:
         return self._listed(states=True)
 
     def holds_state(self, file: Path) -> bool:
-        """Whether a unit file has the state in it, as those of versions before 0.3 do."""
+        """Whether a unit file has the state in it, as those of version 0.1 do."""
         return "state_0" in member_names(file)
 
     def _listed(self, states: bool) -> dict[Unit, Path]:

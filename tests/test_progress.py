@@ -1,0 +1,60 @@
+"""The bar moves while nothing is reported, and never outlives its work."""
+
+import io
+import threading
+
+import pytest
+
+from jaxbandit import progress
+
+
+def workers():
+    return [thread for thread in threading.enumerate() if thread.name == "jaxbandit-progress"]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """A bar on a stream of ours, drawn without a pause; an event that is set when it was drawn for the third time."""
+    import tqdm.auto
+
+    third, count = threading.Event(), []
+
+    class Bar(tqdm.auto.tqdm):
+        def __init__(self, **options):
+            super().__init__(file=io.StringIO(), **options)
+
+        def refresh(self, *arguments, **options):
+            count.append(self.n)
+            if len(count) == 3:
+                third.set()
+            return super().refresh(*arguments, **options)
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
+    monkeypatch.setattr(progress, "TICK", 0.001)
+    return third
+
+
+def test_it_is_drawn_while_nothing_is_reported(drawn):
+    """Rejects a bar that is only drawn when a block of runs is done: nothing is ever reported here."""
+    with progress.Progress(True, total=1000, text="512 runs"):
+        assert drawn.wait(60)
+    for thread in workers():
+        thread.join(60)
+    assert not workers()
+
+
+def test_a_closed_stream_ends_the_drawing_and_not_the_work(drawn, monkeypatch):
+    with progress.Progress(True, total=1000, text="512 runs") as bar:
+        (thread,) = workers()
+
+        def broken(*_, **__):
+            raise BrokenPipeError
+
+        monkeypatch.setattr(bar._bar, "refresh", broken)
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_nothing_is_started_unless_shown():
+    with progress.Progress(False, total=10, text=""):
+        assert not workers()
