@@ -263,5 +263,5 @@ def _warn_about_idle_cores() -> None:
     if jax.default_backend() == "cpu" and jax.local_device_count() < count_cores():
         warnings.warn(
             f"{count_cores() - jax.local_device_count()} of {count_cores()} cores lie idle: call jb.use_all_cores() before anything else uses JAX",
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -37,10 +37,14 @@ class Form:
     ring: int  # rows that plays wait in, of which those beyond the law's own bound are never used
     note: str = ""  # why it is not the fastest form that the platform has
 
-    def applied(self, game: Game) -> Game:
-        """The game with plays that wait as this form has it."""
+    def laid_out(self, game: Game) -> Game:
+        """The game as this form evaluates it, with rings as long as its law of delays asks for."""
         broadcast = bool(game.own) and self.evaluation == "array"
-        game = dataclasses.replace(game, arrivals=self.arrivals, broadcast=broadcast)
+        return dataclasses.replace(game, arrivals=self.arrivals, broadcast=broadcast)
+
+    def applied(self, game: Game) -> Game:
+        """The game as this form plays it."""
+        game = self.laid_out(game)
         if not game.delays.roomy or game.mask is not None or self.ring not in RINGS:
             return game
         delays: Any = game.delays

@@ -130,7 +130,7 @@ def play_rounds(
     """
     size, done, rounds = form.block, stretch.done, int(stretch.recorded[-1])
     # What is kept of the rings is laid out by the law's bound alone, whatever this form adds to them.
-    kept = start_shapes(dataclasses.replace(game, arrivals=form.arrivals), size)
+    kept = start_shapes(form.laid_out(game), size)
     game = form.applied(game)
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = start_shapes(game, size)

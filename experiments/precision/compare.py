@@ -48,6 +48,7 @@ def learner(name: str, delay: int, rounds: int):
     if name in ("qpm-d", "bold"):
         return cls(jb.TsallisINF(), capacity=33)
     truth = {"max_delay": delay, "horizon": rounds, "total_delay": delay * rounds, "beta": delay, "max_missing": delay}
+    truth |= {"conversion_curve": [0.0] * delay + [1.0, 1.0], "mean_delay": delay}
     return cls(**{field: truth[fact] for field, fact in facts(cls).items() if fact in truth})
 
 

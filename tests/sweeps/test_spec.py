@@ -199,6 +199,8 @@ def test_every_field_of_every_class_can_be_written():
         "law_if_one": {"name": "fixed", "delay": 1},
         "law_if_zero": {"name": "fixed", "delay": 1},
         "estimator": "rv",
+        "curve": [0.5, 1.0],
+        "discount": 0.5,
         "long_waits": 4,
         "gap": 0.1,
         "growth": 1.5,
