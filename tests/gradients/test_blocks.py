@@ -38,7 +38,9 @@ def test_one_large_block(monkeypatch, options, copies):
     monkeypatch.setattr(forms, "SIZES", (64, 1024, 4096))
     there = jb.regret_gradient(*GAME, **arguments)
     assert (set(sizes), kept) == ({1024}, [copies])
-    # Baselines of the score and groups of reverse mode are of the block; derivatives of the others are the runs' own.
-    apart = 5 * there.error.factor if "score" in options.values() else 0.02 * abs(here.gradient.factor)
+    # Baselines of the score and groups of reverse mode are of the block (the last group is filled up with runs that were not asked
+    # for); derivatives of the others are the runs' own.
+    by_block = "reverse" in options or options.get("estimator") == "score"
+    apart = 3 * there.error.factor if by_block else 0.02 * abs(here.gradient.factor)
     assert abs(there.gradient.factor - here.gradient.factor) < apart
     np.testing.assert_allclose(there.value, here.value, rtol=2e-3)
