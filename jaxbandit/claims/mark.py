@@ -46,7 +46,8 @@ def number_modules(package: Path = PACKAGE) -> dict[str, Path]:
     while waiting:
         module = waiting.pop()
         file = _file(package, module)
-        if file is not None and module not in found and module not in SHOWING:
+        shows = any(f"{module}.".startswith(f"{one}.") for one in SHOWING)
+        if file is not None and module not in found and not shows:
             found[module] = file
             waiting.extend(_imported(file))
     return found
