@@ -154,6 +154,7 @@ def check_page(page):
     return reader.figures
 
 
+@pytest.mark.thorough
 def test_nothing_is_recommended_where_nothing_is_told_apart(tmp_path, few):
     """Arms that are alike, and so few rows that any could be the best: no learner beats an even split, and that is said."""
     (tmp_path / "log.csv").write_text(text(rows=40, rates=(0.5, 0.5)[:2], arms=("<b>", "$x$")))

@@ -1,6 +1,7 @@
 """``jaxbandit map``: its adversary is the demo's, and its cells say who has the least regret."""
 
 import numpy as np
+import pytest
 
 import jaxbandit as jb
 from jaxbandit.cli import demo, map
@@ -14,6 +15,7 @@ def test_the_adversary_is_that_of_the_demo():
         np.testing.assert_allclose(law.expected(np.int32(t)), table.expected(np.int32(t)), atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_small_map(tmp_path, monkeypatch, capsys):
     """Who never plays the worse arm wins in every cell of both panels."""
     for name, value in {"RUNS": 4, "DELAYS": (1, 2), "HORIZONS": (10, 20), "BOUND": 2}.items():

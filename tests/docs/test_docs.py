@@ -23,7 +23,13 @@ def name(path):
     return path.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+# Pages whose blocks compile much and show what other tests cover.
+LONG = ("adding_a_law.md", "gradients.md", "settings.md")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.name, marks=[pytest.mark.thorough] * (page.name in LONG)) for page in PAGES]
+)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     import jaxbandit as jb
 

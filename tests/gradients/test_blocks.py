@@ -16,7 +16,7 @@ GAME = jb.BestOfBothWorlds(4), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.F
 @pytest.mark.parametrize(
     ("options", "copies"),
     [
-        ({"only": ["factor"]}, 2),
+        pytest.param({"only": ["factor"]}, 2, marks=pytest.mark.thorough),
         pytest.param({"only": ["factor"], "reverse": True}, 16, marks=pytest.mark.thorough),
         pytest.param({"only": ["factor"], "estimator": "paired"}, 1, marks=pytest.mark.thorough),
         pytest.param({"only": ["factor"], "estimator": "score"}, 2, marks=pytest.mark.thorough),

@@ -88,6 +88,7 @@ def test_packed_cells_are_the_cells(gpu, monkeypatch, tmp_path):
         assert np.mean(np.abs(regret[at] - one) < 1e-3 * (1 + np.abs(one))) > 0.95
 
 
+@pytest.mark.thorough
 def test_goes_on_after_a_kill_and_with_more_rounds(gpu, launches, monkeypatch, tmp_path):
     jb.sweep(spec(rounds=20, record=[10, 20]), tmp_path / "whole")
     jb.sweep(spec(record=[10, 20, 40]), tmp_path / "whole")
