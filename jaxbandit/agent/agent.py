@@ -77,6 +77,7 @@ class Agent:
         self._setup = program.Setup(
             as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype)
         )
+        program.check_memory(self._setup, self.num_arms)
         self._state = program.start(self._setup, self.num_arms)
         watches = self._setup.learner.watches_plays
         self._ledger = Ledger(self._shape, program.memo_like(self._setup, self._state, watches), watches, dtype)

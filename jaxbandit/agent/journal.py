@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxbandit.pytrees import show
+
 SCHEMA = """
 CREATE TABLE about (content TEXT NOT NULL);
 CREATE TABLE decision (id INTEGER PRIMARY KEY, run INTEGER, round INTEGER, arm INTEGER, probability REAL, at REAL);
@@ -40,6 +42,8 @@ class Journal:
     """The open file; no other process can open it meanwhile."""
 
     def __init__(self, path: str | os.PathLike, about: dict[str, Any], flush: bool):
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"Agent.open({show(path)}): path is the name of a file, such as 'campaign.db'")
         self.name = f"Agent.open({str(path)!r})"
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"{self.name}: there is no folder {str(Path(path).absolute().parent)!r}")
@@ -85,9 +89,13 @@ class Journal:
         try:
             yield
             self._connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+                raise OSError(
+                    f"{self.name}: no room on the disk, nothing of this call was kept; make room and call again"
+                ) from error
             raise
 
     def add_decisions(

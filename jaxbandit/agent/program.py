@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import arms, randomness
+from jaxbandit.blocks import memory
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
@@ -53,6 +54,17 @@ class Decision(NamedTuple):
     probability: jax.Array  # [...] of that arm
     probabilities: jax.Array  # [K, ...]
     memo: Any  # what waits with the play, runs on the last axis
+
+
+def check_memory(setup: Setup, num_arms: int) -> None:
+    """One sentence if the state, which a decision needs before and after itself, cannot fit into the memory."""
+    like = jax.eval_shape(lambda: setup.learner.init(num_arms, setup.runs.shape))
+    need, available = 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like)), memory()
+    if available is not None and need > available:
+        raise ValueError(
+            f"arms={num_arms}: {setup.runs.size} learners with so many arms need {need / 1e9:,.0f} GB of memory and there are "
+            f"{available / 1e9:,.0f} GB; take fewer arms or a smaller fleet"
+        )
 
 
 def start(setup: Setup, num_arms: int) -> Any:

@@ -176,7 +176,7 @@ def test_a_full_disk_changes_nothing(tmp_path, monkeypatch):
             agent.act()
             other.act()
 
-    with pytest.raises(sqlite3.OperationalError, match="full"):
+    with pytest.raises(OSError, match="no room on the disk, nothing of this call was kept; make room and call again"):
         fill()
     agent._journal._connection.execute("PRAGMA max_page_count = 100000")
     assert agent.rounds == other.rounds
@@ -242,3 +242,10 @@ def test_files_that_are_something_else(tmp_path):
     np.savez(tmp_path / "newer.npz", **arrays)
     with pytest.raises(ValueError, match="format 99 is not known here; this version reads format 1"):
         jb.Agent.load(tmp_path / "newer.npz", *made)
+
+
+def test_what_cannot_be_opened_or_held(tmp_path):
+    with pytest.raises(TypeError, match=r"Agent.open\(None\): path is the name of a file"):
+        jb.Agent.open(None, jb.DelayedUCB1(), 3, KEY)
+    with pytest.raises(ValueError, match=r"arms=1000000000: 1000 learners with so many arms need [\d,]+ GB of memory"):
+        jb.Agent(jb.DelayedUCB1(), 10**9, KEY, fleet=1000)
