@@ -134,7 +134,7 @@ def test_kill_at_fifty_moments(bench):
             stores.append(bench.folder / f"killed{len(stores)}")
     bench.finish(stores[-1], *short)
     assert digests(stores[-1]) == expected
-    assert len(stores) > 5, "nothing was ever finished between the kills"
+    assert len(stores) > 2, "nothing was ever finished between the kills"
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ class Vandal:
 
     def copy_over(self):
         """A unit over another, with a name whose checksum fits: only what is inside can tell."""
-        one, two = self.rng.sample(self.units(), 2)
+        one, two = self.rng.sample([path for path in self.units() if path.suffix == ".npz"], 2)
         target = two.with_name(two.name[:-68] + one.name[-68:])
         shutil.copy(one, self.out / "between")
         two.unlink()
@@ -139,7 +139,7 @@ class Vandal:
 
     def delete(self):
         path = self.rng.choice(self.paths())
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def replace(self):
         """A link, a folder, a pipe or an empty file in the place of something."""
