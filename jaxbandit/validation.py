@@ -368,17 +368,23 @@ def _warn_if_longer(name: str, field: str, told: float, delays: Delays) -> None:
         )
 
 
-def _warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
-    """Where means are constant, so that the gap is known: whether the learner explores for longer than the game lasts."""
-    if not (losses.stationary and is_concrete((learner, losses, rounds))):
-        return
+def burn_in(learner: Any, losses: Losses) -> float | None:
+    """About how many rounds the learner explores at the start; None where means move, so that no gap is known, or nobody knows."""
+    if not (losses.stationary and is_concrete((learner, losses))):
+        return None
     with jax.ensure_compile_time_eval():  # also where the game is played inside jit
         means = np.asarray(losses.expected(jnp.ones((), jnp.int32)), np.float64)
     gaps = means - means.min()
-    burn_in = as_learner(learner).burn_in(losses.num_arms, float(gaps[gaps > 0].min())) if np.any(gaps > 0) else None
-    if burn_in is None or np.max(np.asarray(burn_in)) <= rounds:
+    longest = as_learner(learner).burn_in(losses.num_arms, float(gaps[gaps > 0].min())) if np.any(gaps > 0) else None
+    return None if longest is None else float(np.max(np.asarray(longest)))
+
+
+def _warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
+    """Whether the learner explores for longer than the game lasts."""
+    longest = burn_in(learner, losses)
+    if longest is None or not is_concrete(rounds) or longest <= rounds:
         return
-    case = (type(learner).__name__, float(np.max(np.asarray(burn_in))), int(rounds))
+    case = (type(learner).__name__, longest, int(rounds))
     if case not in _warned:
         _warned.add(case)
         warnings.warn(

@@ -1,5 +1,6 @@
 """What a claim's script works with: its settings, simulations that survive an interruption, and the page it fills."""
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ import jax
 
 from jaxbandit import plots
 from jaxbandit.claims.mark import code_mark
-from jaxbandit.claims.verdict import Check, Measured, width
+from jaxbandit.claims.verdict import Check, Kind, Measured, Mutant, width
 from jaxbandit.forms import block_size
 from jaxbandit.measure import ControlVariates
 from jaxbandit.result import Result, fingerprint
 from jaxbandit.simulation import simulate
+from jaxbandit.validation import burn_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +40,7 @@ class Experiment:
         self.settings = SimpleNamespace(**settings)
         self.key = jax.random.key(seed)
         self.checks: list[Check] = []
+        self.mutants: list[Mutant] = []
         self.numbers: list[tuple[str, Measured]] = []
         self.sentences: list[str] = []
         self.played = 0  # run-rounds
@@ -48,9 +51,28 @@ class Experiment:
         self._pieces: list[Path] = []
 
     def simulate(
-        self, learner: Any, losses: Any, delays: Any, *, rounds: int, runs: int, measure: Sequence[Any] = (), **options: Any
+        self,
+        learner: Any,
+        losses: Any,
+        delays: Any,
+        *,
+        rounds: int,
+        runs: int,
+        measure: Sequence[Any] = (),
+        burning_in: bool = False,
+        **options: Any,
     ) -> Result:
-        """:func:`jaxbandit.simulate` with the claim's key and control variates; long ones in pieces that are kept."""
+        """:func:`jaxbandit.simulate` with the claim's key and control variates; long ones in pieces that are kept.
+
+        A game that ends before the learner's burn-in does is refused, for its regret says nothing about the bounds, unless
+        ``burning_in`` says that the burn-in is meant.
+        """
+        longest = burn_in(learner, losses)
+        if longest is not None and longest > rounds and not burning_in:
+            raise ValueError(
+                f"rounds={rounds}: {type(learner).__name__} plays nearly uniformly for about {longest:.0f} rounds here, so its "
+                "regret would be that of its burn-in; play more rounds, shorter delays or larger gaps, or say burning_in=True"
+            )
         self.played += rounds * runs
         game = (learner, losses, delays)
         options = {"rounds": rounds, "record": RECORD, "measure": [ControlVariates(), *measure], **options}
@@ -95,10 +117,22 @@ class Experiment:
         relation: Literal["at most", "at least", "equals"],
         bound: float,
         resolution: float = 0.0,
-        kind: Literal["proved", "shape", "open"] = "proved",
+        kind: Kind = "proved",
     ) -> None:
         """Compare; a plain number is exact (or the worst of all paths)."""
         self.checks.append(Check(label, _measured(measured), relation, float(bound), resolution, kind))
+
+    def mutant(self, wrong: str, label: str, measured: Measured | float | None = None, bound: float | None = None) -> None:
+        """Put a wrong learner (its ``measured``) or a wrong ``bound`` to the check ``label``, which was made before.
+
+        Relation, resolution and what is not given are the check's own. A statement that does not reject it is "not shown".
+        """
+        check = next((one for one in self.checks if one.label == label), None)
+        if check is None or (measured is None) == (bound is None):
+            labels = ", ".join(repr(one.label) for one in self.checks)
+            raise ValueError(f"mutant({wrong!r}, {label!r}): give measured or bound, and the label of a check: {labels}")
+        change = {"measured": _measured(measured)} if measured is not None else {"bound": float(bound)}  # type: ignore[arg-type]
+        self.mutants.append(Mutant(wrong, dataclasses.replace(check, **change)))
 
     def number(self, label: str, measured: Measured | float) -> None:
         """A number for the page that decides nothing."""
@@ -126,6 +160,20 @@ class Experiment:
                     "outcome": check.outcome(z),
                 }
                 for check in self.checks
+            ],
+            "mutants": [
+                {
+                    "wrong": mutant.wrong,
+                    "label": mutant.check.label,
+                    "value": mutant.check.measured.value,
+                    "low": mutant.check.measured.interval(z)[0],
+                    "high": mutant.check.measured.interval(z)[1],
+                    "relation": mutant.check.relation,
+                    "bound": mutant.check.bound,
+                    "resolution": mutant.check.resolution,
+                    "rejected": mutant.check.rejects(z),
+                }
+                for mutant in self.mutants
             ],
             "numbers": [
                 {"label": label, "value": measured.value, "low": measured.interval()[0], "high": measured.interval()[1]}

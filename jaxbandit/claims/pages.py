@@ -22,10 +22,13 @@ def _bound(row: dict[str, Any]) -> str:
 
 
 KINDS = {
-    "proved": "explicit constants, can be refuted",
+    "proved": "by the paper with these constants, can be refuted",
+    "recomputed": "constants that this project works out from the paper's lemmas, can be refuted",
     "shape": "an exponent or order at finite T; the wrong side only means not shown",
     "open": "an open question",
 }
+
+TEXTS = {"What would have made it fail": "fails_if", "What it does and does not show": "shows"}
 
 
 # A letter, or Reg, with an index or an exponent: d_max, K^{1/3}, Σ_{i≠i*}. Names of Python such as max_delay have longer words before the bar.
@@ -49,7 +52,7 @@ def _alternating() -> Iterator[bool]:
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """The two tables of a page: heading, columns, rows."""
+    """The tables of a page: heading, columns, rows."""
     checks = [
         [
             row["label"],
@@ -62,6 +65,12 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]
         for row in found["checks"]
     ]
     both = [("What decides", ["check", "measured", "bound", "outcome", "room", "kind"], checks)]
+    if found["mutants"]:
+        mutants = [
+            [row["wrong"], row["label"], _measured(row), _bound(row), "rejected" if row["rejected"] else "not rejected"]
+            for row in found["mutants"]
+        ]
+        both.append(("What it rejects", ["wrong on purpose", "check", "measured", "bound", "outcome"], mutants))
     if found["numbers"]:
         numbers = [[row["label"], _measured(row)] for row in found["numbers"]]
         both.append(("Other numbers", ["quantity", "measured [95 % interval]"], numbers))
@@ -93,7 +102,8 @@ def write(found: dict[str, Any], folder: Path) -> None:
     for heading, columns, rows in _rows(found):
         lines += [f"## {heading}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
         lines += ["| " + " | ".join(_cell(typeset(cell)) for cell in row) + " |" for row in rows] + [""]
-    lines += ["## What it does and does not show", "", typeset(found["shows"]), ""]
+    for heading, field in TEXTS.items():
+        lines += [f"## {heading}", "", typeset(found[field]), ""]
     lines += [part for one in _about(found) for part in (one, "")]
     lines += [f"Again: `{found['command']}`, key `{found['key']}`.", ""]
     write_whole(folder / "index.md", "\n".join(lines))
@@ -108,11 +118,8 @@ def write(found: dict[str, Any], folder: Path) -> None:
         code = base64.b64encode(figure.read_bytes()).decode()
         body.append(f'<img alt="figure of {escape(found["title"])}" src="data:image/png;base64,{code}">')
     body += [f"<h2>{escape(heading)}</h2>{typeset(table(columns, rows))}" for heading, columns, rows in _rows(found)]
-    body += [
-        "<h2>What it does and does not show</h2>",
-        f"<p>{text(found['shows'])}</p>",
-        *[f"<p>{escape(one)}</p>" for one in _about(found)],
-    ]
+    body += [f"<h2>{heading}</h2><p>{text(found[field])}</p>" for heading, field in TEXTS.items()]
+    body += [f"<p>{escape(one)}</p>" for one in _about(found)]
     body += [f"<p>Again: <code>{escape(found['command'])}</code>, key <code>{escape(found['key'])}</code>.</p>"]
     write_whole(folder / "index.html", page(found["title"], body))
 

@@ -40,6 +40,7 @@ class Statement:
     claim: str  # what the paper says
     where: str  # in the paper
     shows: str  # what the experiment can and cannot show
+    fails_if: str  # what would have made it fail
     order: int
     seed: int
     full: dict[str, Any]
@@ -149,7 +150,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
     start = time.perf_counter()
     experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces", progress)
     _load(statement).run(experiment)
-    verdict = judge(experiment.checks)
+    verdict = judge(experiment.checks, experiment.mutants)
     if experiment.figure is not None:
         label_short_logarithms(experiment.figure)
         with whole_file(folder / "figure.png") as file:
@@ -165,6 +166,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
         "claim": statement.claim,
         "where": statement.where,
         "shows": statement.shows,
+        "fails_if": statement.fails_if,
         **experiment.found(),
         "key": f"jax.random.key({statement.seed})",
         "quick": quick,

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 Outcome = Literal["holds", "not shown", "fails"]
+Kind = Literal["proved", "recomputed", "shape", "open"]
+CONSTANTS = ("proved", "recomputed")  # kinds with explicit constants: they can be refuted
 LEVEL = 0.05
 ROOM = 1.05  # less than this is not worth calling room
 
@@ -43,15 +45,28 @@ class Check:
     relation: Literal["at most", "at least", "equals"]
     bound: float
     resolution: float = 0.0  # of "equals": how near is the same
-    kind: Literal["proved", "shape", "open"] = "proved"
-    # proved: with these constants, so it can be refuted. shape: an exponent or an order at finite T; the wrong side is "not
+    kind: Kind = "proved"
+    # proved: by the paper, with these constants, so it can be refuted. recomputed: so can it be, but the constants are this
+    # project's own calculation from the paper's lemmas. shape: an exponent or an order at finite T; the wrong side is "not
     # shown", because an O-form says nothing about any one T. open: a question; both answers are answers.
 
     def outcome(self, z: float) -> Outcome:
+        right, wrong = self._sides(z)
+        return "holds" if right else "fails" if wrong and (self.kind != "shape" or not self._finite(z)) else "not shown"
+
+    def rejects(self, z: float) -> bool:
+        """Whether the whole interval lies on the wrong side, whatever the kind."""
+        return self._sides(z)[1]
+
+    def _finite(self, z: float) -> bool:
+        return all(math.isfinite(end) for end in self.measured.interval(z))
+
+    def _sides(self, z: float) -> tuple[bool, bool]:
+        """Whether the whole interval lies on the right side, and whether on the wrong one; what is no number is wrong."""
         low, high = self.measured.interval(z)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            return "fails"
-        right, wrong = {
+        if not self._finite(z):
+            return False, True
+        return {
             "at most": (high <= self.bound, low > self.bound),
             "at least": (low >= self.bound, high < self.bound),
             "equals": (
@@ -59,14 +74,21 @@ class Check:
                 high < self.bound - self.resolution or low > self.bound + self.resolution,
             ),
         }[self.relation]
-        return "holds" if right else "fails" if wrong and self.kind != "shape" else "not shown"
 
     def room(self, z: float) -> float | None:
         """How many times further the bound is than the near end of the interval; None where that means nothing."""
         low, high = self.measured.interval(z)
-        if self.kind != "proved" or self.relation == "equals" or min(self.bound, low, high) <= 0:
+        if self.kind not in CONSTANTS or self.relation == "equals" or min(self.bound, low, high) <= 0:
             return None
         return self.bound / high if self.relation == "at most" else low / self.bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A wrong learner or a wrong bound, put to one of the statement's checks: a check with power rejects it."""
+
+    wrong: str
+    check: Check  # the statement's own, with the number or the bound of the wrong one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +97,7 @@ class Verdict:
 
     outcome: Outcome
     room: float | None
-    refuted: bool  # a check with proved constants fails
+    refuted: bool  # a check with explicit constants fails
 
     def __str__(self) -> str:
         if self.outcome == "holds" and self.room is not None and self.room >= ROOM:
@@ -89,8 +111,8 @@ def width(checks: Sequence[Check]) -> float:
     return NormalDist().inv_cdf(1 - LEVEL / 2 / max(averaged, 1))
 
 
-def judge(checks: Sequence[Check]) -> Verdict:
-    """The verdict on a statement.
+def judge(checks: Sequence[Check], mutants: Sequence[Mutant] = ()) -> Verdict:
+    """The verdict on a statement. What a wrong program passes as well is "not shown".
 
     >>> from jaxbandit.claims.verdict import Check, Measured, judge
     >>> print(judge([Check("regret", Measured(10.0, 0.1), "at most", 30.0)]))
@@ -103,8 +125,10 @@ def judge(checks: Sequence[Check]) -> Verdict:
     z = width(checks)
     outcomes = [check.outcome(z) for check in checks]
     worst: Outcome = "fails" if "fails" in outcomes else "not shown" if "not shown" in outcomes else "holds"
+    if worst == "holds" and not all(mutant.check.rejects(z) for mutant in mutants):
+        worst = "not shown"
     rooms = [room for check in checks if (room := check.room(z)) is not None]
-    refuted = any(o == "fails" and check.kind == "proved" for o, check in zip(outcomes, checks, strict=True))
+    refuted = any(o == "fails" and check.kind in CONSTANTS for o, check in zip(outcomes, checks, strict=True))
     return Verdict(worst, min(rooms, default=None), refuted)
 
 

@@ -26,6 +26,7 @@ def run(experiment):
                 rounds=s.rounds,
                 runs=256,
                 measure=[theory.InverseRates(learner)],
+                burning_in=True,
             )
             at = result.rounds - 1
             right = theory.mzs22_rates(delays, arms, max_delay=s.delay)

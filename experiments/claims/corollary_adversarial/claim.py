@@ -15,7 +15,7 @@ def worst_over_gaps(experiment, arms, delay, order):
         gap = min(1.0, multiple * order / s.rounds)
         losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)])
         learner, law = jb.BestOfBothWorlds(max_delay=delay), jb.delays.Fixed(delay, bound=16)
-        regrets.append(regret_of(experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs)))
+        regrets.append(regret_of(experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, burning_in=True)))
     return max(regrets, key=lambda one: one.value)
 
 

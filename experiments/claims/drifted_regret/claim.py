@@ -21,7 +21,9 @@ def run(experiment):
 
     for index, (name, law) in enumerate(laws(s.rounds).items()):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
-        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.DriftedRegret()])
+        result = experiment.simulate(
+            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.DriftedRegret()], burning_in=True
+        )
         limit = 2 * result.measured["drifted_regret"][-1] + s.delay
         experiment.check(
             f"largest regret / (2·drifted + d_max) of all paths, {name}", np.max(result.regret[-1] / limit), "at most", 1.0
@@ -38,7 +40,9 @@ def run(experiment):
     for index, (name, law) in enumerate(laws(s.short_rounds).items()):
         learner = jb.BestOfBothWorlds(max_delay=s.delay, linear=1.0, factor=1.0)
         measure = [theory.DriftedRegret(), theory.StabilityAndPenalty(learner, s.delay)]
-        result = experiment.simulate(learner, losses, law, rounds=s.short_rounds, runs=s.short_runs, measure=measure)
+        result = experiment.simulate(
+            learner, losses, law, rounds=s.short_rounds, runs=s.short_runs, measure=measure, burning_in=True
+        )
         drifted = float(result.measured["drifted_regret"][-1].mean())
         bias = mean_of(result, result.measured["estimated_drift"][-1] - result.measured["drifted_regret"][-1])
         experiment.check(

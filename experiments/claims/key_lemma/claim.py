@@ -31,7 +31,7 @@ def run(experiment):
     for index, (name, (losses, delays)) in enumerate({k: v for arms in s.arms for k, v in games(s, arms).items()}.items()):
 
         def largest(learner, runs, losses=losses, delays=delays):
-            result = experiment.simulate(learner, losses, delays, rounds=s.rounds, runs=runs, measure=measure)
+            result = experiment.simulate(learner, losses, delays, rounds=s.rounds, runs=runs, measure=measure, burning_in=True)
             return float(result.measured["drift"][-1].max())
 
         by_scale = []

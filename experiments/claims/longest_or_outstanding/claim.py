@@ -24,6 +24,7 @@ def run(experiment):
                     jb.delays.Outlier(first=longest, delay=1, bound=1, long_waits=1),
                     rounds=s.rounds,
                     runs=s.runs,
+                    burning_in=True,
                 )
             )
             for longest in s.longest

@@ -19,7 +19,7 @@ def run(experiment):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
         law = jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0)
         measure = [theory.StabilityAndPenalty(learner, s.delay), theory.SelfBounding(learner, s.delay)]
-        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure)
+        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure, burning_in=True)
         penalty, limit = result.measured["penalty"], result.measured["penalty_limit"]
         a, _, c = np.moveaxis(result.measured["self_bounding"], 1, 0)
         coarse = 2 * a + c + constant

@@ -20,7 +20,7 @@ def run(experiment):
         losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (s.arms - 1)])
         law = jb.delays.Trace(delays, bound=8, long_waits=0)
         result = experiment.simulate(
-            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.SelfBounding(learner, s.delay)]
+            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.SelfBounding(learner, s.delay)], burning_in=True
         )
         terms = result.measured["self_bounding"] * np.array(constants)[:, None]
         limits = theory.self_bounding_limits(

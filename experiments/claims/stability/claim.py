@@ -18,7 +18,7 @@ def run(experiment):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
         law = jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0)
         measure = [theory.StabilityAndPenalty(learner, s.delay), theory.SelfBounding(learner, s.delay)]
-        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure)
+        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure, burning_in=True)
         read = result.measured
         experiment.check(f"largest stability / limit of one round, {name}", read["stability_ratio"].max(), "at most", 1.0)
         experiment.check(f"largest α_t·γ_t, {name}", read["shift_ratio"].max(), "at most", 1.0)

@@ -30,7 +30,7 @@ def worst_over_gaps(experiment, delays):
             np.append(delays, np.zeros(s.rounds - rounds, int)), bound=16, long_waits=0
         )  # of one length: one program
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
-        found.append(regret_of(experiment.simulate(learner, losses, law, rounds=rounds, runs=s.runs)))
+        found.append(regret_of(experiment.simulate(learner, losses, law, rounds=rounds, runs=s.runs, burning_in=True)))
     return max(found, key=lambda one: one.value)
 
 

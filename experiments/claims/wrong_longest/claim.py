@@ -24,7 +24,7 @@ def run(experiment):
         for factor in (0.1, 1.0, 10.0):
             learner = jb.BestOfBothWorlds(max_delay=factor * s.delay)
             results[factor] = experiment.simulate(
-                learner, losses, jb.delays.Fixed(s.delay, bound=32), rounds=s.rounds, runs=s.runs
+                learner, losses, jb.delays.Fixed(s.delay, bound=32), rounds=s.rounds, runs=s.runs, burning_in=True
             )
         jb.plots.draw_regret(panel, {f"told {factor:g} × d_max": result for factor, result in results.items()}, title=regime)
         right = results[1.0].regret[-1]
