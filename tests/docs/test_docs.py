@@ -53,6 +53,12 @@ def test_links_lead_somewhere(page):
             assert anchor in slugs, f"{target}#{anchor}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md", *NOTEBOOKS, *sorted((DOCS / "claims").glob("*.md"))], ids=name)
+def test_files_that_commands_name_are_there(page):
+    for path in re.findall(r"(?<![\w/.-])((?:tests|experiments|docs|jaxbandit)/[\w*./-]*\w)", page.read_text()):
+        assert "_build" in path or any(ROOT.glob(path)), path
+
+
 def test_all_files_have_the_same_address():
     address = runpy.run_path(str(DOCS / "address.py"))["REPOSITORY"]
     files = [*PAGES, *NOTEBOOKS, ROOT / "CITATION.cff", *(DOCS / "notebooks" / "ipynb").glob("*.ipynb")]
