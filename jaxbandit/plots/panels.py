@@ -142,6 +142,12 @@ def place_legend(panel: "Axes") -> None:
         _wrap(panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize="small"))
 
 
+def place_common_legend(made: "Figure", panel: "Axes") -> None:
+    """One legend below a figure for all its panels, whose curves are those of ``panel``."""
+    columns = min(len(panel.get_legend_handles_labels()[1]), max(1, int(made.get_figwidth() / 2.4)))
+    _wrap(made.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False))
+
+
 def _wrap(legend: Any) -> None:
     """Long labels in several lines: one line of them would leave no room for the curves."""
     for text in legend.get_texts():
@@ -172,4 +178,7 @@ def take_literally(figure: "Figure") -> None:
     for panel in figure.axes:
         legend = panel.get_legend()
         for text in (panel.title, panel.xaxis.label, panel.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_parse_math(False)
+    for legend in figure.legends:
+        for text in legend.get_texts():
             text.set_parse_math(False)

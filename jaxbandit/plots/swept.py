@@ -16,6 +16,7 @@ from jaxbandit.plots.panels import (
     line_options,
     look,
     panel_of,
+    place_common_legend,
     place_legend,
     set_y_axis,
 )
@@ -53,7 +54,7 @@ def against(
       x: the number, by the name of its coordinate, ``"delays_delay"``, or only of its field, ``"delay"``.
       round: a recorded round; the last one unless given.
       ax: a panel of yours to draw into; its figure is returned.
-      log: ``"x"``, ``"y"`` or ``"both"`` for logarithmic axes (True is ``"x"``).
+      log: ``"x"``, ``"y"`` or ``"both"`` for logarithmic axes (True is ``"x"``); a 0 keeps its place beside the least number.
       title: of the figure.
       band: the bars: ``"interval"``, the 95 % interval of the mean; two quantiles of the runs, as ``(0.05, 0.95)``; or None.
       line: options of the matplotlib lines, such as ``linewidth=3``.
@@ -94,11 +95,31 @@ def against(
             lowest += [mean, low[np.isfinite(low)]]
         panel.set(xlabel=words(name), ylabel=f"mean pseudo-regret at round {table.round:,}")
         panel.set_title(table.title(losses, delays) if len(combinations) > 1 else title if ax is not None else "", wrap=True)
-        panel.set_xscale("log" if log_x else "linear")
+        _set_x_axis(panel, values, log_x)
         set_y_axis(panel, np.concatenate(lowest), log_y)
-        if len(groups["learner"]) + len(level) > 1:
-            place_legend(panel)
+    if len(groups["learner"]) + len(level) > 1:
+        _legend(made, panels)
     return made
+
+
+def _set_x_axis(panel: "Axes", values: np.ndarray, log: bool) -> None:
+    """A logarithmic axis that holds a 0 is linear up to the least number above 0: no delay belongs into the figure."""
+    above = values[np.isfinite(values) & (values > 0)]
+    if not log or not len(above):
+        panel.set_xscale("linear")
+    elif np.nanmin(values) == 0:
+        panel.set_xscale("symlog", linthresh=float(above.min()), linscale=0.5)
+        panel.set_xlim(left=-0.15 * float(above.min()))
+    else:
+        panel.set_xscale("log")
+
+
+def _legend(made: "Figure", panels: Sequence["Axes"]) -> None:
+    """Inside the only panel, or one for all of them below the figure."""
+    if len(panels) == 1:
+        place_legend(panels[0])
+    else:
+        place_common_legend(made, panels[0])
 
 
 def _edges(runs: np.ndarray, band: Any) -> tuple[float, float, float]:

@@ -20,8 +20,9 @@ def short_text(value: Any) -> str:
         return str(value.get("name", value.get("file", "…")))
     if value is None:
         return "none"
-    if isinstance(value, list | tuple | np.ndarray) and len(value) > 6:
-        return f"[{', '.join(map(short_text, value[:3]))}, … {len(value)}]"
+    if isinstance(value, list | tuple | np.ndarray):
+        some = value if len(value) <= 6 else value[:3]
+        return f"[{', '.join(map(short_text, some))}{f', … {len(value)}' if len(value) > 6 else ''}]"
     return f"{value:g}" if is_number(value) else show(value).strip("'")
 
 

@@ -1,9 +1,11 @@
 """A sweep as one HTML file that needs no network: curves, tables, paired tests, provenance; and PNGs beside it."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from jaxbandit import plots
 from jaxbandit.display import number
 from jaxbandit.files import whole_file, write_whole
 from jaxbandit.plots.table import Table, words
+from jaxbandit.sweeps.chart import Line, chart
 from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
 from jaxbandit.sweeps.layout import StoreError
 from jaxbandit.sweeps.open import open_sweep
@@ -19,16 +22,21 @@ from jaxbandit.sweeps.store import Store
 from jaxbandit.sweeps.summary import LEVEL, heat_table, in_words, wins
 from jaxbandit.webpage import escape, page, svg
 
-OPEN = 6  # games that are not folded
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OPEN = 6  # games, or panels of a figure, that are not folded
+Figures = dict[str, tuple[str, "Figure"]]  # name of its file -> title, figure
 Differences = Mapping[tuple[str, str, str], Difference]
 
 
 def write_report(
     folder: str | os.PathLike, out: str | os.PathLike | None = None, *, title: str | None = None, text: str | None = None
 ) -> Path:
-    """Write ``report.html`` and one PNG for each pair of losses and delays into ``out`` (default: ``folder/report``).
+    """Write ``report.html`` into ``out`` (default: ``folder/report``), and its figures as PNGs beside it.
 
-    ``title`` and ``text`` are the reader's first lines, in place of those of the spec; blank lines in the text part paragraphs.
+    The figures over what was varied always become PNGs, the curves of the games where there are at most six of them (for one of
+    many: ``jb.plots.regret``). ``title`` and ``text`` are the reader's first lines, in place of those of the spec; blank lines in the text part paragraphs.
     """
     store = Store.open(folder)
     out = Path(folder) / "report" if out is None else Path(out)
@@ -37,19 +45,28 @@ def write_report(
         raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
     title = title or store.manifest.get("title") or "Sweep report"
     text = store.manifest.get("text", "") if text is None else text
-    html = page(title, _body(store, games, differences(games), title, text), _STYLE)
-    for game in games:
-        figure, panels = plots.figure(columns=2)
-        for panel, log in zip(panels, (False, True), strict=True):
-            plots.draw_regret(panel, game.results, log=log, title=game.title if not log else "")
-        plots.take_literally(figure)
-        with whole_file(out / f"{game.name}.png") as file:
+    figures = _swept_figures(store)
+    html = page(title, _body(store, games, figures, title, text), _STYLE)
+    if len(games) <= OPEN:
+        figures = {**figures, **{game.name: (game.title, _picture(game)) for game in games}}
+    for name, (_, figure) in figures.items():
+        with whole_file(out / f"{name}.png") as file:
             figure.savefig(file, dpi=150)
     write_whole(out / "report.html", html)
     return out / "report.html"
 
 
-def _body(store: Store, games: Sequence[Comparison], pairs: Differences, title: str, text: str) -> list[str]:
+def _picture(game: Comparison) -> "Figure":
+    """The curves of a game on linear and on logarithmic axes."""
+    figure, panels = plots.figure(columns=2)
+    for panel, log in zip(panels, (False, True), strict=True):
+        plots.draw_regret(panel, game.results, log=log, title=game.title if not log else "")
+    plots.take_literally(figure)
+    return figure
+
+
+def _body(store: Store, games: Sequence[Comparison], figures: Figures, title: str, text: str) -> list[str]:
+    pairs = differences(games)
     labels = store.labels("learners")
     counts = " × ".join(f"{len(store.labels(axis))} {axis}" for axis in AXES)
     least = min(result.regret.shape[1] for game in games for result in game.results.values())
@@ -63,7 +80,7 @@ def _body(store: Store, games: Sequence[Comparison], pairs: Differences, title: 
 against the best arm in hindsight; bands and brackets are 95 % intervals over runs. Learners met the same losses and delays run by
 run, so differences are paired.</p>{partial}
 <h2>In short</h2>{in_words(games, found, labels)}{heat_table(games, labels) if len(labels) > 1 else ""}</header>
-{_swept_figures(store)}
+{_drawn(figures)}
 <h2>Game by game</h2>
 <input type="radio" name="axes" id="linear" checked><label for="linear">linear axes</label>
 <input type="radio" name="axes" id="log"><label for="log">logarithmic axes</label>
@@ -87,25 +104,24 @@ def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfold
 
 def _figure(game: Comparison, index: Mapping[str, int], log: bool) -> str:
     """Mean regret with bands, and the bounds; the table beside it is the legend."""
-    figure, (panel,) = plots.figure()
     estimates = {label: result.estimate() for label, result in game.results.items()}
+    lines = [Line(bound.rounds, bound.values, plots.look(index[label])[0], "1 4", 1.2) for label, bound in game.bounds.items()]
     for label, estimate in estimates.items():
-        plots.draw_estimate(panel, estimate, index[label])
+        colour, style = plots.look(index[label])
+        dashes = " ".join(map(str, _DASHES[style])) if style != "-" else ""
+        lines.append(Line(estimate.rounds, estimate.mean, colour, dashes, low=estimate.low, high=estimate.high))
     highest = max(float(np.nanmax(np.fmax(estimate.high, estimate.mean))) for estimate in estimates.values())
-    for label, bound in game.bounds.items():
-        panel.plot(bound.rounds, bound.values, color=plots.look(index[label])[0], linestyle=(0, (1, 3)), linewidth=1.1)
-    panel.set(xlabel="round", ylabel="mean pseudo-regret")
     if log:
         means = np.concatenate([estimate.mean for estimate in estimates.values()])
         highest = max([highest, *(float(bound.values[-1]) for bound in game.bounds.values())])
         # Regret may start at 0, where a logarithm has no place for it.
-        lowest = max(np.min(means[means > 0], initial=highest or 1.0), 1e-6 * highest)
-        panel.set(xscale="log", yscale="log", ylim=(0.7 * lowest, 1.4 * max(highest, lowest)))
+        lowest = max(np.min(means[means > 0], initial=highest if highest > 0 else 1.0), 1e-6 * highest)
+        limits = 0.7 * lowest, 1.4 * max(highest, lowest)
     else:
         lowest = min(0.0, *(float(np.nanmin(np.fmin(estimate.low, estimate.mean))) for estimate in estimates.values()))
-        panel.set_ylim(lowest, 1.04 * highest or 1.0)  # bounds that lie higher are cut off: the regret would be flat on the axis
-    kind = "log" if log else "linear"
-    return svg(figure, f"{game.name} {kind}", kind)
+        # Bounds that lie higher are cut off: the regret would be flat on the axis.
+        limits = lowest, 1.04 * highest if highest > max(lowest, 0.0) else 1.0
+    return chart(lines, limits, log=log, title=f"regret, {game.title}", css_class="log" if log else "linear")
 
 
 # How each line style of plots.STYLES looks in a table: lengths of dashes and gaps.
@@ -190,33 +206,47 @@ def _bound_note(game: Comparison) -> str:
     return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({told}).</p>"
 
 
-MOST_FIGURES = 6
+MOST_FIGURES = 4
 
 
-def _swept_figures(store: Store) -> str:
-    """Regret against every number that the sweep varies, folded; nothing where the dataset cannot be made."""
+def _swept_figures(store: Store) -> Figures:
+    """Who wins over two varied numbers, and regret against every one; nothing where the dataset cannot be made."""
     try:
-        data = open_sweep(store.path)
+        data = open_sweep(store.path)[["regret"]].isel(round=[-1]).load()  # read once, for all figures
     except ImportError:
-        return ""
+        return {}
     table = Table.of("against", data, None)
-    parts = []
-    for name in table.numbers()[:MOST_FIGURES]:
-        try:
-            figure = plots.against(data, name, log="x" if _spread(table.values_of[name]) > 20 else False)
-        except ValueError:  # too many panels: the user chooses what to draw
-            continue
+    numbers = table.numbers()
+    found: Figures = {}
+    delay, loss = (next((name for name in numbers if table.dimension(name) == axis), None) for axis in ("delays", "losses"))
+    if delay and loss and len(table.labels["learner"]) > 1:
+        with contextlib.suppress(ValueError):  # too many panels or cells: the user chooses what to draw
+            found["who_wins"] = "who wins where", plots.heatmap(data, delay, loss)
+    for name in numbers[:MOST_FIGURES]:
+        log = "x" if _spread(table.values_of[name]) > 20 else False
+        with contextlib.suppress(ValueError):
+            found[f"against_{name}"] = f"regret against {words(name)}", plots.against(data, name, log=log)
+    for _, figure in found.values():
         plots.take_literally(figure)
-        unfolded = " open" if len(figure.axes) <= 3 else ""
-        drawn = f'<div class="wide">{svg(figure, name, "against")}</div>'
-        parts.append(f"<details{unfolded}><summary>regret against {escape(words(name))}</summary>{drawn}</details>")
-    return f"<h2>Regret against what was varied</h2>{''.join(parts)}" if parts else ""
+    return found
+
+
+def _drawn(figures: Figures) -> str:
+    """The figures over what was varied, folded where there are many panels."""
+    parts = []
+    for name, (title, figure) in figures.items():
+        unfolded = " open" if len(figure.axes) <= OPEN else ""
+        columns = round(figure.get_figwidth() / 5)
+        drawn = f'<div class="wide">{svg(figure, name, f"against of{columns}")}</div>'
+        figure.set_layout_engine("none")  # its panels have found their places: the PNG need not look for them again
+        parts.append(f"<details{unfolded}><summary>{escape(title)}</summary>{drawn}</details>")
+    return f"<h2>Over what was varied</h2>{''.join(parts)}" if parts else ""
 
 
 def _spread(values: Sequence[float]) -> float:
-    """The largest number over the least, if all are above 0."""
+    """The largest number over the least above 0, if none is below."""
     finite = np.asarray(values)[np.isfinite(values)]
-    return float(finite.max() / finite.min()) if finite.min() > 0 else 0.0
+    return float(finite.max() / finite[finite > 0].min()) if finite.min() >= 0 else 0.0
 
 
 def _signed(value: float) -> str:
@@ -249,18 +279,18 @@ the sequence that was played.</p>
 _STYLE = """
 .partial{background:#fff3d6;padding:.4rem .7rem;border-radius:4px}input[name=axes]{margin:0 .3rem 0 0}label{margin-right:1.2rem}
 .pair{display:grid;grid-template-columns:minmax(0,4fr) minmax(0,5fr);gap:1.2rem;align-items:start}.pair>div{min-width:0}
-summary.game{font-size:1.02rem;font-weight:600;color:#1a1a1a;margin:1rem 0 .5rem;overflow-wrap:anywhere}ul{max-width:60rem;padding-left:1.2rem}
-table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}table.heat thead th{overflow-wrap:normal}svg.against{display:block;max-width:100%}
-svg.linear,svg.log{width:100%;display:block}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
+summary.game{font-size:1.02rem;font-weight:600;color:#1a1a1a;margin:.35rem 0;overflow-wrap:anywhere}ul{max-width:60rem;padding-left:1.2rem}
+table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}table.heat thead th{overflow-wrap:normal}svg.against{display:block;max-width:100%}.scrolled{max-height:30rem;overflow:auto}.scrolled thead th{position:sticky;top:0;background:#fff}
+svg.chart{width:100%;display:block}.chart text{font-size:13px;fill:#333}.grid{stroke:#e6e6e6}.axes{stroke:#333;fill:none}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
 .swatch{display:inline-block;width:26px;height:3px;margin-right:.45rem;vertical-align:middle}
 table{width:100%}th,td{text-align:right}td{white-space:nowrap}th{overflow-wrap:anywhere}
 th:first-child,footer td{text-align:left}footer td{white-space:normal;overflow-wrap:anywhere}
 td small,th small{font-size:.82em;font-weight:400;color:#555;display:block}
 .clear{font-weight:600}.open{color:#767676}.small{font-size:.82rem;color:#555;margin:.5rem 0}
 summary{cursor:pointer;font-size:.86rem;color:#0b5394}footer{border-top:1px solid #ccc;margin-top:2rem;font-size:.9rem}
-@media(max-width:1250px){.pair{grid-template-columns:minmax(0,1fr)}svg.linear,svg.log{max-width:680px}}
-@media(max-width:860px){svg.against{max-width:none;width:760px}body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
+@media(max-width:1250px){.pair{grid-template-columns:minmax(0,1fr)}svg.chart{max-width:680px}}
+@media(max-width:860px){svg.against{max-width:none;width:1000px}svg.of1{width:430px}svg.of2{width:720px}th:first-child{overflow-wrap:normal;min-width:6.5rem}body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}
 thead th{white-space:normal;vertical-align:bottom}tbody th{white-space:normal}td small,th small{display:block}}
-@media print{body{max-width:none;font-size:11px;padding:0}input,label{display:none}section{break-inside:avoid}
-#linear:checked~main svg.log,#log:checked~main svg.linear,svg.linear,svg.log{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open])>*{display:none}th,td{white-space:normal}}
+@media print{h2,summary{break-after:avoid}.wide,.scrolled{overflow:visible;max-height:none}svg.against{width:auto;max-width:100%;break-inside:avoid}body{max-width:none;font-size:11px;padding:0}input,label{display:none}section{break-inside:avoid}
+#linear:checked~main svg.log,#log:checked~main svg.linear,svg.chart{display:inline-block;width:49%}.pair{display:block}.small{font-size:9px}details:not([open])>*{display:none}th,td{white-space:normal}}
 """

@@ -10,7 +10,6 @@ from jaxbandit.sweeps.comparison import Comparison, Difference
 from jaxbandit.webpage import escape
 
 LEVEL = 0.05
-FOLDED = 12  # games of which a table of all is shown at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +52,12 @@ def in_words(games: Sequence[Comparison], found: Sequence[Win], labels: Sequence
             continue
         clear = [win for win in mine if win.clear]
         ratios = [win.ratio for win in mine if np.isfinite(win.ratio)]
-        by = f" The second has {_span(ratios)} times its regret." if ratios else ""
-        widest = max(mine, key=lambda win: win.lead.mean)
+        level = all(f"{ratio:.3g}" == "1" for ratio in ratios)
+        by = " The second is level with it." if level else f" The second has {_span(ratios)} times its regret."
+        widest = max(clear, key=lambda win: win.lead.mean, default=None)
+        most = f" Its largest lead: {_lead(widest)} ahead of {escape(widest.second)} ({escape(widest.title)})." if widest else ""
         items.append(
-            f"<li><b>{escape(label)}</b> has the least regret in {len(mine)} of {len(found)} games, clearly in {len(clear)} of them.{by} "
-            f"Its largest lead: {_lead(widest)} ahead of {escape(widest.second)} ({escape(widest.title)}).</li>"
+            f"<li><b>{escape(label)}</b> has the least regret in {len(mine)} of {len(found)} games, clearly in {len(clear)} of them.{by}{most}</li>"
         )
     never = [label for label in labels if all(win.best != label for win in found)]
     last = f"<p>First nowhere: {escape(', '.join(never))}.</p>" if never else ""
@@ -96,7 +96,7 @@ def heat_table(games: Sequence[Comparison], labels: Sequence[str]) -> str:
     head = "".join(f"<th>{escape(label)}</th>" for label in labels)
     table = f"<table class=heat><thead><tr><th>game</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     note = "<p class=small>Mean regret; the darker, the more times the least of its row (white: 1, full: 10 or more).</p>"
-    return f"<details{' open' if len(games) <= FOLDED else ''}><summary>all games and learners at a glance</summary><div class=wide>{table}</div>{note}</details>"
+    return f'<div class="wide scrolled">{table}</div>{note}'
 
 
 def _colour(ratio: float) -> str:

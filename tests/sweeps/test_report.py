@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import plots
 from jaxbandit.display import number
 from jaxbandit.sweeps import report
 from jaxbandit.sweeps.comparison import compare, differences, proved_bound
@@ -135,6 +136,23 @@ def test_a_win_that_is_chance_is_not_called_clear(varied):
     (win,) = wins([close], differences([close]))
     assert not win.clear
     assert "within chance" in in_words([close], [win], ["a", "b"])
+
+
+def test_many_games_are_folded_and_need_few_figures(tmp_path, monkeypatch):
+    """Rejects a figure of matplotlib for each game: with some fifty games that took minutes."""
+    spec = jb.Spec(
+        rounds=20, runs=4, learners=[jb.Uniform()], losses=[jb.losses.Bernoulli([0.1, 0.9])],
+        delays=[jb.delays.Fixed(wait) for wait in range(9)],
+    )  # fmt: skip
+    jb.sweep(spec, tmp_path)
+    made, figure = [], plots.figure
+    monkeypatch.setattr(plots, "figure", lambda *sizes, **more: made.append(sizes) or figure(*sizes, **more))
+    text = report.write_report(tmp_path).read_text()
+    assert not made  # regret against the delay is drawn by plots.against, and nothing else
+    assert [path.name for path in (tmp_path / "report").glob("*.png")] == ["against_delays_delay.png"]
+    assert text.count('<summary class="game">') == 9
+    assert text.count('<svg role="img" class="chart linear"') == text.count('<svg role="img" class="chart log"') == 9
+    assert text.count('<details open><summary class="game">') == 1
 
 
 @pytest.mark.slow
