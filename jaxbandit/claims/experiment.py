@@ -105,9 +105,9 @@ class Experiment:
         if self._pieces and not any(self._folder.iterdir()):
             self._folder.rmdir()
 
-    def panels(self, columns: int) -> "list[Axes]":
-        """The panels of the claim's figure."""
-        self.figure, panels = plots.figure(columns)
+    def panels(self, count: int) -> "list[Axes]":
+        """The panels of the claim's figure, one below the other: side by side a page would shrink them until nothing is legible."""
+        self.figure, panels = plots.figure(rows=count)
         return panels
 
     def check(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.claims.notation import mathtext
 from jaxbandit.claims.verdict import Measured
 from jaxbandit.plots import look
 
@@ -34,7 +35,19 @@ def draw_legend(panel: "Axes", **options: Any) -> None:
     panel.legend(**{"frameon": False, "fontsize": 8, **options})
 
 
-def label_short_logarithms(figure: "Figure") -> None:
+def lay_out(figure: "Figure") -> None:
+    """What all figures of claims get when they are done: formulas, and numbers on short axes."""
+    for panel in figure.axes:
+        legend = panel.get_legend()
+        for text in (panel.title, panel.xaxis.label, panel.yaxis.label, *panel.texts, *(legend.get_texts() if legend else ())):
+            text.set_text(mathtext(text.get_text()))
+    for legend in figure.legends:
+        for text in legend.get_texts():
+            text.set_text(mathtext(text.get_text()))
+    _label_short_logarithms(figure)
+
+
+def _label_short_logarithms(figure: "Figure") -> None:
     """Logarithmic axes of less than two decades get plain numbers at 1, 2 and 5: matplotlib's own labels overlap."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

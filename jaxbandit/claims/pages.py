@@ -1,11 +1,10 @@
 """The pages of ``jaxbandit claims``: Markdown, and HTML that needs no other file but its figure inside it."""
 
 import base64
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jaxbandit.claims.notation import typeset
 from jaxbandit.display import number
 from jaxbandit.files import write_whole
 from jaxbandit.webpage import escape, page, table
@@ -29,26 +28,6 @@ KINDS = {
 }
 
 TEXTS = {"What would have made it fail": "fails_if", "What it does and does not show": "shows"}
-
-
-# A letter, or Reg, with an index or an exponent: d_max, K^{1/3}, Σ_{i≠i*}. Names of Python such as max_delay have longer words before the bar.
-_INDEX = re.compile(r"(?<![\w`.])(Reg|[^\W\d_])_(\{[^{}]*\}|[A-Za-z0-9]+\*?)")
-_POWER = re.compile(r"\^(\{[^{}]*\}|[A-Za-z0-9]+)")
-
-
-def typeset(text: str) -> str:
-    """Formulas written in letters as HTML, which Markdown takes as well: ``K^{1/3}`` becomes ``K<sup>1/3</sup>``; code is left alone."""
-
-    def prose(part: str) -> str:
-        part = _INDEX.sub(lambda found: f"{found[1]}<sub>{found[2].strip('{}')}</sub>", part)
-        return _POWER.sub(lambda found: f"<sup>{found[1].strip('{}')}</sup>", part)
-
-    return "".join(part if code else prose(part) for part, code in zip(re.split("(`[^`]*`)", text), _alternating()))
-
-
-def _alternating() -> Iterator[bool]:
-    while True:
-        yield from (False, True)
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:

@@ -22,7 +22,7 @@ import numpy as np
 import jaxbandit
 from jaxbandit.claims import pages
 from jaxbandit.claims.experiment import Experiment
-from jaxbandit.claims.figures import label_short_logarithms
+from jaxbandit.claims.figures import lay_out
 from jaxbandit.claims.mark import mark
 from jaxbandit.claims.verdict import judge
 from jaxbandit.files import whole_file, write_whole
@@ -152,7 +152,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
     _load(statement).run(experiment)
     verdict = judge(experiment.checks, experiment.mutants)
     if experiment.figure is not None:
-        label_short_logarithms(experiment.figure)
+        lay_out(experiment.figure)
         with whole_file(folder / "figure.png") as file:
             experiment.figure.savefig(file, dpi=110)
     experiment.forget_pieces()
