@@ -3,10 +3,12 @@
     jaxbandit claims --out FOLDER
     python docs/build_claims.py FOLDER
 
-Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the table of verdicts.
+Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the tables of verdicts and of what
+is wrong on purpose. Statements that FOLDER has not keep the page and the rows they had.
 """
 
 import json
+import re
 import shutil
 import sys
 import tomllib
@@ -14,6 +16,10 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 STATEMENTS = DOCS.parent / "experiments" / "claims"
+TABLES = {
+    "verdicts.txt": ("statement", "verdict"),
+    "mutants.txt": ("statement", "wrong on purpose", "the check", "outcome"),
+}
 
 
 def main(folder: Path) -> None:
@@ -21,18 +27,37 @@ def main(folder: Path) -> None:
     pages.mkdir(exist_ok=True)
     specs = {path.parent.name: tomllib.loads(path.read_text()) for path in STATEMENTS.glob("*/claim.toml")}
     names = sorted(specs, key=lambda name: specs[name]["order"])
-    missing = [name for name in names if not (folder / name / "claim.json").exists()]
-    if missing:
-        raise SystemExit(f"{folder}: there is no {', '.join(missing)}; finish with `jaxbandit claims --out {folder}`")
-    rows = ["| statement | verdict |", "|---|---|"]
+    fresh: dict[str, dict[str, list[str]]] = {table: {} for table in TABLES}
     for name in names:
+        if not (folder / name / "claim.json").exists():
+            continue
         one = json.loads((folder / name / "claim.json").read_text())
-        title = one["title"].replace("|", "\\|")
         shutil.copyfile(folder / name / "figure.png", STATEMENTS / name / "figure.png")
         page = (folder / name / "index.md").read_text()
         (pages / f"{name}.md").write_text(page.replace("](figure.png)", f"](../../experiments/claims/{name}/figure.png)"))
-        rows.append(f"| [{title}](claims/{name}.md) | {one['verdict']} |")
-    (pages / "verdicts.txt").write_text("\n".join(rows) + "\n")
+        link = f"[{_cell(one['title'])}](claims/{name}.md)"
+        fresh["verdicts.txt"][name] = [f"| {link} | {one['verdict']} |"]
+        fresh["mutants.txt"][name] = [
+            f"| {link} | {_cell(row['wrong'])} | {_cell(row['label'])} | {'rejected' if row['rejected'] else '**not rejected**'} |"
+            for row in one["mutants"]
+        ]
+    for table, columns in TABLES.items():
+        rows = _rows(pages / table) | fresh[table]
+        head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+        (pages / table).write_text("\n".join(head + [row for name in names for row in rows.get(name, [])]) + "\n")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _rows(table: Path) -> dict[str, list[str]]:
+    """The rows of a table that is there, by statement."""
+    rows: dict[str, list[str]] = {}
+    for line in table.read_text().splitlines() if table.exists() else []:
+        if found := re.search(r"\]\(claims/(\w+)\.md\)", line):
+            rows.setdefault(found[1], []).append(line)
+    return rows
 
 
 if __name__ == "__main__":
