@@ -14,6 +14,7 @@ from jaxbandit.cli.speaking import WRONG_COMMAND, speak
 
 RESUMABLE = "what is computed is safe, and the same command goes on from here"
 ALL_OR_NOTHING = "nothing was written"
+RESUMABLE_WITH_OUT = "with --out the steps made are safe, and the same command goes on from here"
 
 # Each function's docstring is the help of its command; the sentence is said after Ctrl-C.
 COMMANDS = {
@@ -25,7 +26,7 @@ COMMANDS = {
     verify.verify: ALL_OR_NOTHING,
     export.export: ALL_OR_NOTHING,
     report.report: ALL_OR_NOTHING,
-    tune.tune: ALL_OR_NOTHING,
+    tune.tune: RESUMABLE_WITH_OUT,
     advise.advise: ALL_OR_NOTHING,
     bench.bench: ALL_OR_NOTHING,
     claims.claims: RESUMABLE,

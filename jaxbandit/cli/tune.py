@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import optax
 
 from jaxbandit.cli.options import check_folder
@@ -15,7 +16,7 @@ from jaxbandit.pytrees import field_values, show
 from jaxbandit.sweeps.reader import SpecReader, read_toml
 from jaxbandit.sweeps.spec import ORACLE, AxisPoint, suggest
 
-SETTINGS = ("steps", "runs", "only", "goal", "estimator", "fresh_runs", "rate", "audit")
+SETTINGS = ("steps", "runs", "only", "constraints", "goal", "tolerance", "estimator", "fresh_runs", "rate", "audit")
 
 
 def tune(spec: Path, /, *, out: Path | None = None) -> None:
@@ -25,26 +26,31 @@ def tune(spec: Path, /, *, out: Path | None = None) -> None:
     ----------
     spec
         A TOML file as for ``jaxbandit sweep``: rounds, seed, [[learners]], [[losses]], [[delays]]; a table [tune] with
-        any of steps, runs, only, goal, estimator, fresh_runs, rate (of Adam), audit.
+        any of steps, runs, only, constraints (a table, hyperparameter = "positive", "simplex" or "real"), goal, tolerance,
+        estimator, fresh_runs, rate (of Adam), audit; they mean what they mean in jb.tune.
     out
-        Folder for tuned.json with the tuned values, the path and the regrets.
+        Folder for tuned.json with the tuned values, the path and the regrets. Steps are kept there meanwhile: the same
+        command goes on where it was stopped.
     """
     if out is not None:
         check_folder(out)
     learners, laws, options, seed = _read(spec)
     written = {}
-    for setting in learners:
+    files = [None if out is None else out / f"unfinished-{place}.json" for place in range(len(learners))]
+    for setting, file in zip(learners, files, strict=True):
         key = jax.random.key(seed, impl="threefry2x32")
-        tuned = tuning.tune(setting.object, *laws, key=key, progress=True, **options)
+        tuned = tuning.tune(setting.object, *laws, key=key, file=file, progress=True, **options)
         print(f"{setting.label}: {tuned}")
         written[setting.label] = {
-            "values": tuned.values(),
+            "values": {name: np.asarray(value).tolist() for name, value in tuned.values().items()},
             "before": [tuned.before.value, tuned.before.error],
             "after": [tuned.after.value, tuned.after.error],
             "path": {name: values.tolist() for name, values in tuned.path.items()},
         }
     if out is not None:
         write_whole(out / "tuned.json", json.dumps(written, indent=1))
+    for file in filter(None, files):
+        file.unlink()
 
 
 def _read(spec: Path) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dict[str, Any], int]:

@@ -2,6 +2,7 @@
 
 from jaxbandit.gradients.estimators import regret_gradient
 from jaxbandit.gradients.gradient import Gradient
-from jaxbandit.gradients.tuning import Tuned, tune
+from jaxbandit.gradients.tuned import Tuned
+from jaxbandit.gradients.tuning import tune
 
 __all__ = ["Gradient", "Tuned", "regret_gradient", "tune"]

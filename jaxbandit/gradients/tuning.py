@@ -1,8 +1,8 @@
 """Tune a learner's hyperparameters on one or several tasks by following the gradient of its expected regret."""
 
-import dataclasses
 import itertools
 import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -11,75 +11,20 @@ import jax
 import numpy as np
 import optax
 
-from jaxbandit.display import plus_minus, sparkline, table
+from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
 from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
-from jaxbandit.gradients.numbers import check_names
+from jaxbandit.gradients.record import Record, Step
+from jaxbandit.gradients.tuned import Audit, Outcome, Slopes, Tuned
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress
-from jaxbandit.pytrees import canonical, facts, show
+from jaxbandit.pytrees import canonical, is_numeric, show
+from jaxbandit.result import fingerprint
 from jaxbandit.simulation import simulate
 from jaxbandit.validation import check_game, check_outside_transformations, check_rounds, check_runs, given_key
 
 Goal = Literal["mean", "worst"]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """Final regret on runs that the tuning never saw."""
-
-    value: float  # mean over tasks, or that of the worst
-    error: float  # its standard error
-    tasks: np.ndarray  # [tasks] regret of each, losses by delays
-    errors: np.ndarray  # [tasks]
-
-    def __repr__(self) -> str:
-        return f"Outcome({plus_minus(self.value, self.error)} over {len(self.tasks)} task{'s' if len(self.tasks) > 1 else ''})"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Audit:
-    """The gradient in the logarithms at the end, twice: as the tuning used it, and by paired differences."""
-
-    used: dict[str, tuple[float, float]]  # name -> gradient, standard error
-    paired: dict[str, tuple[float, float]]
-    agrees: bool  # all within 4 standard errors and 10 %
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Tuned:
-    """What :func:`tune` returns."""
-
-    learner: Any
-    path: dict[str, np.ndarray]  # name -> [steps + 1] values on the way; "regret" and "error" [steps]
-    before: Outcome
-    after: Outcome
-    audit: Audit | None
-
-    def __repr__(self) -> str:
-        before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
-        return f"Tuned(regret {before} → {after}; {', '.join(f'{name} {text}' for name, text in self._moves())})"
-
-    def _repr_html_(self) -> str:
-        before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
-        steps = self.path["regret"]
-        return table("Tuned", [("regret", f"{before} → {after}"), *self._moves()], sparkline(np.arange(len(steps)), steps))
-
-    def _moves(self) -> list[tuple[str, str]]:
-        return [(name, f"{self.path[name][0]:.3g} → {value:.3g}") for name, value in self.values().items()]
-
-    def __str__(self) -> str:
-        values = ", ".join(f"{name} {self.path[name][0]:.3g} -> {value:.3g}" for name, value in self.values().items())
-        before, after = self.before, self.after
-        lines = [f"regret {before.value:.4g} ± {before.error:.2g} -> {after.value:.4g} ± {after.error:.2g}; {values}"]
-        if self.audit is not None:
-            lines.append(f"audit by paired differences: {'agrees' if self.audit.agrees else 'DISAGREES'}")
-        return "\n".join(lines)
-
-    def values(self) -> dict[str, float]:
-        """The tuned hyperparameters by name."""
-        known = named_leaves(self.learner)
-        return {name: float(known[name]) for name in self.path if name not in ("regret", "error")}
+STRETCH = 6  # steps whose mean regret is compared with that of as many before, to see whether anything is still gained
 
 
 def tune(
@@ -94,7 +39,10 @@ def tune(
     runs: int = 512,
     optimizer: optax.GradientTransformation | None = None,
     only: Sequence[str] | None = None,
+    constraints: Mapping[str, Constraint] | None = None,
     goal: Goal = "mean",
+    tolerance: float | None = None,
+    file: str | os.PathLike | None = None,
     estimator: Estimator | None = None,
     fresh_runs: int = 2048,
     audit: bool = True,
@@ -102,19 +50,28 @@ def tune(
 ) -> Tuned:
     """Lower the expected regret after ``rounds`` rounds, step by step, each on runs of its own.
 
-    Works in the logarithms of the hyperparameters, so they stay positive; those that are 0 stay 0. The result is the mean
-    of the last quarter of the path. Regret before and after is measured on fresh runs.
+    Hyperparameters may be numbers or arrays, such as a schedule with a rate for each of ten knots. Steps are made in free
+    numbers, mostly logarithms, so that every hyperparameter stays what it must be; see ``constraints``. The result is the
+    mean of the last quarter of the path. Regret before and after is measured on fresh runs.
 
     Args:
-      learner: where to start from.
+      learner: where to start from; one of the library's or of your own.
       losses, delays: a law each, or lists of laws: the tasks are all pairs.
       rounds: the horizon T.
       key, seed: as in :func:`jaxbandit.simulate`; steps, regrets and the audit use different runs of it.
-      steps: how many.
+      steps: how many, at most.
       runs: for each step and task.
-      optimizer: from optax, on a dict of logarithms by name; ``optax.adam`` with a cosine schedule from 0.5 down if None.
-      only: the hyperparameters to tune, by name; None: all scalars but what the learner is told (max_delay, horizon, …).
+      optimizer: from optax, on a dict of free numbers by name; ``optax.adam`` with a cosine schedule from 0.5 down if None.
+      only: the hyperparameters to tune, by name; None: all that are positive but what the learner is told (max_delay,
+        horizon, …), and those of ``constraints``.
+      constraints: by name, ``"positive"`` (for all that are not named: steps in the logarithm), ``"simplex"`` (a list of
+        positive numbers with sum 1: steps in the logarithms, softmax) or ``"real"`` (any sign: steps in the number itself).
+        The range that a field declares, ``number(low=, high=)``, is kept as well.
       goal: ``"mean"`` over the tasks, or ``"worst"``.
+      tolerance: stop early once the interval says that the last six steps gained less than this part of the regret over the
+        six before them: the difference of their means and two standard errors; 0.01 is a good choice. None: make all steps.
+      file: where to keep the steps. If it is there already the tuning goes on from it, to the same bits as if it had never
+        been stopped.
       estimator: of :func:`jaxbandit.regret_gradient`.
       fresh_runs: for the regret before and after, and for the audit.
       audit: compare the last gradient with paired differences, and warn if they disagree.
@@ -127,7 +84,7 @@ def tune(
     (True, True)
     """
     key = given_key(key, seed)
-    tasks = check_tune(
+    tasks, which = check_tune(
         learner,
         losses,
         delays,
@@ -136,43 +93,67 @@ def tune(
         runs=runs,
         optimizer=optimizer,
         only=only,
+        constraints=constraints,
         goal=goal,
+        tolerance=tolerance,
+        file=file,
         estimator=estimator,
         fresh_runs=fresh_runs,
     )
     learner = canonical(learner)
-    logs = {name: math.log(value) for name, value in _chosen(learner, only).items()}
+    record = Record(file, _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator))
     optimizer = optax.adam(optax.cosine_decay_schedule(0.5, steps)) if optimizer is None else optimizer
-    state = optimizer.init(logs)
-    path: dict[str, list] = {name: [math.exp(value)] for name, value in logs.items()} | {"regret": [], "error": []}
-    fresh = {"rounds": rounds, "key": key, "runs": fresh_runs}
+    frees = [{name: one.start() for name, one in which.items()}]
+    state = optimizer.init(frees[0])
+    options = {"rounds": rounds, "runs": runs, "key": key, "estimator": estimator}
 
     with Progress(progress, steps * len(tasks) * runs * rounds, f"step 1 of {steps}") as bar:
         for step in range(steps):
-            bar.update(0, f"step {step + 1} of {steps}")
-            options = {
-                "rounds": rounds,
-                "runs": runs,
-                "key": key,
-                "first_run": step * runs,
-                "estimator": estimator,
-                "progress": bar,
-            }
-            value, error, slopes = _objective(_with_logs(learner, logs), tasks, list(logs), goal, options)
+            if step < len(record.steps):
+                record.check(step, frees[-1])
+                bar.update(len(tasks) * runs * rounds)
+            else:
+                bar.update(0, f"step {step + 1} of {steps}")
+                here = {**options, "first_run": step * runs, "progress": bar}
+                record.add(Step(frees[-1], *_objective(at(learner, which, frees[-1]), tasks, which, goal, here)))
+            slopes = {name: slope for name, (slope, _) in record.steps[step].slopes.items()}
             moves: Any
-            moves, state = optimizer.update({name: slopes[name][0] for name in logs}, state, logs)
-            logs = {name: logs[name] + float(moves[name]) for name in logs}
-            path["regret"].append(value)
-            path["error"].append(error)
-            for name, log in logs.items():
-                path[name].append(math.exp(log))
-    last = max(steps // 4, 1)
-    logs = {name: float(np.log(path[name][-last:]).mean()) for name in logs}
-    tuned = _with_logs(learner, logs)
-    used = steps * runs
-    before, after = (_outcome(one, tasks, goal, fresh | {"first_run": used}) for one in (learner, tuned))
-    found = _audit(tuned, tasks, list(logs), goal, fresh | {"first_run": used}, estimator) if audit else None
-    return Tuned(tuned, {name: np.array(values) for name, values in path.items()}, before, after, found)
+            moves, state = optimizer.update(slopes, state, frees[-1])
+            frees.append(moved(which, frees[-1], moves))
+            if tolerance is not None and _nothing_gained(record.steps[: step + 1], tolerance):
+                break
+    made = len(frees) - 1
+    tuned = at(learner, which, mean(which, frees[-max(made // 4, 1) :]))
+    path = {name: np.array([one.value(free[name]) for free in frees], np.float64) for name, one in which.items()}
+    path["regret"], path["error"] = (np.array(column) for column in zip(*(one[1:3] for one in record.steps[:made]), strict=True))
+    fresh = {"rounds": rounds, "key": key, "runs": fresh_runs, "first_run": steps * runs}
+    before, after = (_outcome(one, tasks, goal, fresh) for one in (learner, tuned))
+    return Tuned(tuned, path, before, after, _audit(tuned, tasks, which, goal, fresh, estimator) if audit else None)
+
+
+def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:
+    """Whether the last stretch is for certain (two standard errors) not better than the one before by ``tolerance`` of it."""
+    if len(made) < 2 * STRETCH:
+        return False
+    regrets = np.array([one.value for one in made[-2 * STRETCH :]])
+    error = math.hypot(*(one.error for one in made[-2 * STRETCH :])) / STRETCH
+    late = regrets[STRETCH:].mean()
+    return bool(regrets[:STRETCH].mean() - late + 2 * error < tolerance * abs(late))
+
+
+def _identity(
+    learner: Any, tasks: Sequence[Any], which: Mapping[str, Coordinate], key: jax.Array, **options: Any
+) -> dict[str, Any]:
+    """What the steps of a tuning depend on, but for the optimizer."""
+    marks = [fingerprint(learner, *task, key) for task in tasks]
+    return {
+        "learner": marks[0]["learner"],
+        "losses": [one["losses"] for one in marks],
+        "delays": [one["delays"] for one in marks],
+        "key": marks[0]["key"],
+        "choice of hyperparameters": {name: one.constraint for name, one in which.items()},
+        **{name: int(value) if isinstance(value, np.integer) else value for name, value in options.items()},
+    }
 
 
 def _listed(laws: Any) -> list:
@@ -189,11 +170,14 @@ def check_tune(
     runs: Any = 512,
     optimizer: Any = None,
     only: Any = None,
+    constraints: Any = None,
     goal: Any = "mean",
+    tolerance: Any = None,
+    file: Any = None,
     estimator: Any = None,
     fresh_runs: Any = 2048,
-) -> list[tuple[Any, Any]]:
-    """The tasks of :func:`tune`; raises, in one sentence, whatever is wrong with its arguments, before anything is computed."""
+) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
+    """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
     check_outside_transformations("tune", learner, losses, delays, rounds, runs)
     if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
@@ -201,6 +185,10 @@ def check_tune(
         raise ValueError(f"goal={show(goal)}: the goal over several tasks is 'mean' or 'worst'")
     if optimizer is not None and not isinstance(optimizer, optax.GradientTransformation):
         raise TypeError(f"optimizer={show(optimizer)}: give an optimizer of optax, such as optax.adam(0.1), or leave it out")
+    if tolerance is not None and not (is_numeric(tolerance) and np.ndim(tolerance) == 0 and 0 < tolerance < 1):
+        raise ValueError(f"tolerance={show(tolerance)}: a part of the regret, a number between 0 and 1 such as 0.01, or None")
+    if file is not None and not isinstance(file, str | os.PathLike):
+        raise TypeError(f"file={show(file)}: give the name of a file, or None")
     check_options(estimator)
     check_rounds(rounds)
     check_runs(runs, 0)
@@ -213,48 +201,25 @@ def check_tune(
         raise ValueError("losses, delays: give at least one law of each")
     for task in tasks:
         check_game(learner, *task, rounds)
-    _chosen(canonical(learner), only)
-    return tasks
-
-
-def _chosen(learner: Any, only: Sequence[str] | None) -> dict[str, float]:
-    """The numbers to tune, by name."""
-    known = named_leaves(learner)
-    check_names(list(known), type(learner).__name__, only)
-    if only is None:
-        told = facts(learner)
-        only = [name for name, leaf in known.items() if name not in told and leaf.ndim == 0 and float(leaf) > 0]
-        if not only:
-            raise ValueError(f"learner={type(learner).__name__}(…): it has no positive hyperparameter to tune")
-    for name in only:
-        if known[name].ndim or float(known[name]) <= 0:
-            raise ValueError(f"only=[{name!r}]: {name}={show(known[name])} is not a positive number; start from one")
-    return {name: float(known[name]) for name in only}
-
-
-def _with_logs(learner: Any, logs: Mapping[str, float]) -> Any:
-    """The learner with the numbers that have these logarithms."""
-    paths, structure = jax.tree_util.tree_flatten_with_path(learner)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
-    leaves = [math.exp(logs[name]) if name in logs else leaf for name, (_, leaf) in zip(names, paths, strict=True)]
-    return canonical(jax.tree.unflatten(structure, leaves))
+    return tasks, coordinates(learner, only, constraints)
 
 
 def _objective(
-    learner: Any, tasks: Sequence[Any], names: Sequence[str], goal: Goal, options: Mapping[str, Any]
-) -> tuple[float, float, dict]:
-    """Value and error of the goal, and its gradient in the logarithms with errors."""
-    found = [regret_gradient(learner, *task, only=names, **options) for task in tasks]
+    learner: Any, tasks: Sequence[Any], which: Mapping[str, Coordinate], goal: Goal, options: Mapping[str, Any]
+) -> tuple[float, float, Slopes]:
+    """Value and error of the goal, and its gradient in the free numbers with errors."""
+    found = [regret_gradient(learner, *task, only=list(which), **options) for task in tasks]
     if goal == "worst":
         found = [max(found, key=lambda one: one.value)]
     value = float(np.mean([one.value for one in found]))
     error = math.hypot(*(one.value_error for one in found)) / len(found)
-    leaves = [(named_leaves(one.gradient), named_leaves(one.error)) for one in found]
+    values = named_leaves(learner)
+    gradients, errors = ([named_leaves(one) for one in trees] for trees in zip(*((one.gradient, one.error) for one in found)))
     slopes = {}
-    for name in names:
-        scale = float(named_leaves(learner)[name]) / len(found)  # d/d log v = v d/dv
-        slope = sum(float(gradient[name]) for gradient, _ in leaves) * scale
-        slopes[name] = (slope, math.hypot(*(float(error[name]) for _, error in leaves)) * scale)
+    for name, one in which.items():
+        gradient = np.mean([np.asarray(leaves[name], np.float64) for leaves in gradients], 0)
+        spread = np.sqrt(np.sum([np.asarray(leaves[name], np.float64) ** 2 for leaves in errors], 0)) / len(found)
+        slopes[name] = one.slope(gradient, spread, np.asarray(values[name], np.float64))
     return value, error, slopes
 
 
@@ -267,12 +232,17 @@ def _outcome(learner: Any, tasks: Sequence[Any], goal: Goal, options: Mapping[st
 
 
 def _audit(
-    learner: Any, tasks: Sequence[Any], names: Sequence[str], goal: Goal, options: Mapping[str, Any], estimator: Estimator | None
+    learner: Any,
+    tasks: Sequence[Any],
+    which: Mapping[str, Coordinate],
+    goal: Goal,
+    options: Mapping[str, Any],
+    estimator: Estimator | None,
 ) -> Audit:
-    used, paired = (_objective(learner, tasks, names, goal, {**options, "estimator": one})[2] for one in (estimator, "paired"))
-    off = {name: abs(used[name][0] - paired[name][0]) - 4 * math.hypot(used[name][1], paired[name][1]) for name in names}
-    largest = max(abs(paired[name][0]) for name in names)
-    wrong = [name for name in names if off[name] > 0.1 * largest]
+    used, paired = (_objective(learner, tasks, which, goal, {**options, "estimator": one})[2] for one in (estimator, "paired"))
+    largest = max(np.abs(slope).max() for slope, _ in paired.values())
+    off = {name: np.abs(used[name][0] - paired[name][0]) - 4 * np.hypot(used[name][1], paired[name][1]) for name in which}
+    wrong = [name for name in which if np.any(off[name] > 0.1 * largest)]
     if wrong:
         warnings.warn(
             f"tune: the gradient in {', '.join(wrong)} disagrees with paired differences at the end; "

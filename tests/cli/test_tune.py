@@ -55,6 +55,33 @@ def test_tunes_and_writes(call):
     assert os.listdir("out") == ["tuned.json"]
 
 
+@pytest.mark.thorough
+def test_a_stopped_command_goes_on(call, monkeypatch):
+    """Stopped in its second step, then called again: the same file as of a command that was never stopped."""
+    call(SPEC, "--out", "whole")
+    gradient, steps = tuning.regret_gradient, []
+
+    def stopped(*arguments, **named):
+        steps.append(named["first_run"])
+        if len(steps) == 2:
+            raise KeyboardInterrupt
+        return gradient(*arguments, **named)
+
+    monkeypatch.setattr(tuning, "regret_gradient", stopped)
+    status, _, err = call(SPEC, "--out", "out")
+    assert status == 130
+    assert "the same command goes on from here" in err
+    assert os.listdir("out") == ["unfinished-0.json"]
+    status, _, err = call(SPEC.replace("rounds = 60", "rounds = 61"), "--out", "out")
+    assert status == 1
+    assert "unfinished-0.json': it holds a tuning with another rounds" in err
+    status, _, err = call(SPEC, "--out", "out")
+    assert (status, err.count("Traceback")) == (0, 0)
+    assert steps == [0, 64, 64]
+    assert os.listdir("out") == ["tuned.json"]
+    assert Path("out/tuned.json").read_bytes() == Path("whole/tuned.json").read_bytes()
+
+
 def changed(old, new):
     assert old in SPEC
     return SPEC.replace(old, new)
@@ -72,6 +99,9 @@ WRONG = [
     (changed('only = ["factor"]', 'only = "factor"'), "only='factor': give a list"),
     (changed('only = ["factor"]', 'goal = "best"'), "goal='best': the goal"),
     (changed('only = ["factor"]', 'estimator = "magic"'), "estimator='magic': the estimators are"),
+    (changed("steps = 2", "tolerance = 2"), "tolerance=2: a part of the regret"),
+    (changed("audit = false", '[tune.constraints]\nfactor = "round"'), "a constraint is 'positive', 'simplex' or 'real'"),
+    (changed("audit = false", 'constraints = "simplex"'), "constraints='simplex': give a dict of names"),
     (changed('only = ["factor"]', 'rate = "fast"'), "tune.rate: 'fast' is not a rate"),
     (changed('only = ["factor"]', "rate = -1"), "tune.rate: -1 is not a rate"),
     (changed("audit = false", 'audit = "no"'), "tune.audit: 'no' is not true or false"),

@@ -1,15 +1,240 @@
-"""Tuning: regret falls on fresh runs, masks hold, several tasks, wrong options."""
+"""Tuning: against closed forms and grids; constraints hold; a stopped tuning goes on to the same bits; wrong options."""
+
+import os
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
-from jaxbandit.pytrees import canonical
+from jaxbandit.gradients.coordinates import coordinates
+from jaxbandit.gradients.record import Step
+from jaxbandit.learners import ImportanceWeighted
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 
 KEY = jax.random.key(0)
 LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)
 SMALL = {"rounds": 60, "runs": 64, "steps": 4, "fresh_runs": 128, "key": KEY}
+
+
+@pytree_dataclass
+class Fixed(ImportanceWeighted):
+    """Plays with these probabilities, whatever it sees: its regret is rounds·<weights, gaps>, exactly."""
+
+    weights: object = number(high=1.0, axes="K")
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros(runs_shape, float_dtype())
+
+    def act(self, state, round):
+        weights = jnp.asarray(self.weights)
+        return jnp.broadcast_to(weights.reshape(-1, *[1] * state.ndim), (*weights.shape, *state.shape)), (), state
+
+    def observe(self, state, observation):
+        return state
+
+
+@pytree_dataclass
+class Leaning(Fixed):
+    """Plays the first of two arms with probability 1/(1 + exp(-lean))."""
+
+    weights: object = number(default=1.0)
+    lean: object = number(default=-0.5, low=-1.0, high=0.6)  # the nearest number of float32 is above 0.6
+
+    def act(self, state, round):
+        first = jax.nn.sigmoid(jnp.asarray(self.lean))
+        return Fixed(jnp.stack([first, 1 - first])).act(state, round)
+
+
+@pytree_dataclass
+class Scheduled(ImportanceWeighted):
+    """Tsallis-INF whose inverse rate is √t times a multiplier, given at knots evenly spaced in log t up to 60 rounds."""
+
+    knots: object = number(low=0.01, high=100.0, axes="J")
+
+    def init(self, num_arms, runs_shape):
+        return FTRLState.start(num_arms, runs_shape)
+
+    def _rate(self, round):
+        knots = jnp.asarray(self.knots)
+        places = jnp.linspace(0.0, np.log(60), len(knots))
+        return jnp.interp(jnp.log(round.time), places, knots) * jnp.sqrt(round.time)
+
+    def act(self, state, round):
+        probabilities, state = follow_leader(state, self._rate(round), 0.0)
+        return probabilities, (), state
+
+    def stiffness(self, state, round, probabilities):
+        return hybrid_stiffness(probabilities, self._rate(round), 0.0)
+
+    def observe(self, state, observation):
+        return state.add_weighted(observation)
+
+
+def better(arm, gap):
+    """Three coins, one of them better than the others by ``gap``."""
+    means = np.full(3, 0.8)
+    means[arm] -= gap
+    return jb.losses.Bernoulli(means)
+
+
+FOUND = {"rounds": 10, "runs": 8, "fresh_runs": 8, "audit": False, "key": KEY}
+
+
+@pytest.mark.thorough
+def test_simplex_by_hand():
+    """One step in the logarithms by hand: softmax of log w - 0.1·w·(g - <w, g>), g = rounds·gaps."""
+    weights, gaps = np.array([0.2, 0.3, 0.5]), np.array([0.0, 0.5, 0.5])
+    tuned = jb.tune(
+        Fixed(weights), better(0, 0.5), DELAYS, steps=1, optimizer=optax.sgd(0.1), constraints={"weights": "simplex"}, **FOUND
+    )
+    slope = weights * (10 * gaps - weights @ (10 * gaps))
+    free = np.log(weights) - 0.1 * slope
+    np.testing.assert_allclose(tuned.values()["weights"], np.exp(free) / np.exp(free).sum(), rtol=1e-5)
+    assert tuned.before.value == pytest.approx(10 * weights @ gaps, rel=1e-5)
+    assert tuned.path["weights"].shape == (2, 3)
+
+
+@pytest.mark.thorough
+def test_worst_of_games():
+    """Three games, arm i better by gap_i in game i, of regret rounds·(1 - w_i)·gap_i. The least worst has all three equal:
+    w_i = 1 - c/gap_i with Σ w_i = 1. Who takes the mean puts all weight on the arm of the widest gap."""
+    gaps = np.array([0.7, 0.6, 0.5])
+    best = 1 - (2 / np.sum(1 / gaps)) / gaps
+    options = {**FOUND, "steps": 60, "optimizer": optax.adam(optax.cosine_decay_schedule(0.3, 60)), "only": ["weights"]}
+    laws, start = [better(arm, gap) for arm, gap in enumerate(gaps)], Fixed(np.full(3, 1 / 3))
+    worst, mean = (
+        jb.tune(start, laws, DELAYS, goal=goal, constraints={"weights": "simplex"}, **options) for goal in ("worst", "mean")
+    )
+    found = worst.values()["weights"]
+    assert found.sum() == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(found, best, atol=0.01)
+    assert worst.after.value == pytest.approx(10 * (1 - best[0]) * gaps[0], rel=0.02)
+    assert worst.after.value == worst.after.tasks.max()
+    assert mean.values()["weights"][0] > 0.95
+    assert mean.after.value == pytest.approx(mean.after.tasks.mean())
+    assert mean.after.tasks.max() > 1.2 * worst.after.value, "this would pass for the worst otherwise"
+
+
+@pytest.mark.thorough
+def test_a_number_of_any_sign_within_its_range():
+    """Leaning to the better arm is always better: from -0.5 through 0 to the end of the declared range, and not beyond."""
+    game = (Leaning(), jb.losses.Bernoulli([0.3, 0.5]), DELAYS)
+    tuned = jb.tune(*game, steps=8, optimizer=optax.sgd(1.0), only=["lean"], constraints={"lean": "real"}, **FOUND)
+    slope = 10 * 0.2 * -jax.nn.sigmoid(-0.5) * jax.nn.sigmoid(0.5)
+    assert tuned.path["lean"][1] == pytest.approx(-0.5 - float(slope), rel=1e-5)
+    assert tuned.path["lean"][-1] == np.nextafter(np.float32(0.6), np.float32(0)) <= 0.6
+
+
+@pytest.mark.thorough
+def test_a_schedule_against_a_grid():
+    """Two knots by gradients, and all 25 pairs of multipliers by simulation, on other runs."""
+    law = jb.losses.Bernoulli([0.2, 0.6])
+    rates = optax.adam(optax.cosine_decay_schedule(0.3, 40))
+    tuned = jb.tune(
+        Scheduled([1.0, 1.0]), law, DELAYS, rounds=60, runs=256, steps=40, optimizer=rates, key=KEY, fresh_runs=64, audit=False
+    )
+    game = {"losses": law, "delays": DELAYS, "rounds": 60, "runs": 4096, "record": 1, "seed": 1}
+    sides = np.geomspace(0.125, 2, 5)
+    grid = {(a, b): jb.simulate(Scheduled([a, b]), **game).regret[-1] for a in sides for b in sides}
+    best = min(grid, key=lambda pair: grid[pair].mean())
+    ours = jb.simulate(tuned.learner, **game).regret[-1]
+    worse = ours - grid[best]
+    assert worse.mean() < 0.02 * grid[best].mean()
+    start = jb.simulate(Scheduled([1.0, 1.0]), **game).regret[-1]
+    assert start.mean() > 1.1 * grid[best].mean(), "else nothing was to be gained"
+
+
+@pytest.mark.slow
+def test_ten_knots():
+    """The ten knots of a schedule, tuned together (in reverse mode), beat the best of nine constant rates, on other runs."""
+    law = jb.losses.Bernoulli([0.2, 0.6])
+    tuned = jb.tune(Scheduled(np.ones(10)), law, DELAYS, rounds=60, runs=1024, steps=24, key=KEY, fresh_runs=1024)
+    assert tuned.values()["knots"].shape == tuned.audit.paired["knots"][0].shape == (10,)
+    assert tuned.audit.agrees
+    game = {"losses": law, "delays": DELAYS, "rounds": 60, "runs": 8192, "record": 1, "seed": 1}
+    ours = jb.simulate(tuned.learner, **game).regret[-1]
+    for rate in np.geomspace(0.1, 2, 9):
+        gained = jb.simulate(Scheduled(np.full(10, rate)), **game).regret[-1] - ours
+        assert gained.mean() > 5 * gained.std() / 8192**0.5
+
+
+class Killed(BaseException):
+    """In place of a signal that ends the process."""
+
+
+@pytest.mark.thorough
+def test_resumed_is_unbroken(tmp_path, monkeypatch):
+    """The same bits, whether it was killed or not, and nothing is played twice."""
+    game = (Scheduled([0.5, 2.0]), LAW, DELAYS)
+    options = {**FOUND, "steps": 4, "optimizer": optax.adam(0.3)}
+    whole = jb.tune(*game, file=tmp_path / "whole.json", **options)
+    played, gradient = [], tuning.regret_gradient
+
+    def killed_in_the_third_step(*arguments, **named):
+        if len(played) == 2:
+            raise Killed
+        played.append(named["first_run"])
+        return gradient(*arguments, **named)
+
+    monkeypatch.setattr(tuning, "regret_gradient", killed_in_the_third_step)
+    with pytest.raises(Killed):
+        jb.tune(*game, file=tmp_path / "killed.json", **options)
+    monkeypatch.setattr(tuning, "regret_gradient", lambda *a, **n: played.append(n["first_run"]) or gradient(*a, **n))
+    resumed = jb.tune(*game, file=tmp_path / "killed.json", **options)
+    assert played == [0, 8, 16, 24]
+    assert (tmp_path / "killed.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["killed.json", "whole.json"]
+    for name, values in whole.path.items():
+        np.testing.assert_array_equal(resumed.path[name], values)
+    np.testing.assert_array_equal(resumed.learner.knots, whole.learner.knots)
+    assert resumed.after.value == whole.after.value
+
+    def told(message, **changes):
+        with pytest.raises(ValueError, match=message):
+            jb.tune(*game, file=tmp_path / "whole.json", **(options | changes))
+
+    told("whole.json': it holds a tuning with another rounds; give the same arguments", rounds=11)
+    told("another key and runs", key=jax.random.key(1), runs=16)
+    told("step 2 of it was made by another optimizer", optimizer=optax.adam(0.2))
+    for content in (
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        (tmp_path / "whole.json").read_bytes()[:-9],
+        b'{"format": "jaxbandit tuning 1", "tuning": 3}',
+    ):
+        (tmp_path / "whole.json").write_bytes(content)
+        told("this is not the file of a tuning")
+        assert (tmp_path / "whole.json").read_bytes() == content
+
+
+def step(value, error):
+    return Step({}, value, error, {})
+
+
+def test_stops_by_the_interval():
+    """Not before twelve steps, not while the last six gained, and not while their interval is too wide to say."""
+    level, falling = [step(100.0, 0.1)] * 12, [step(100.0 - turn, 0.1) for turn in range(12)]
+    assert tuning._nothing_gained(level, 0.01)
+    assert not tuning._nothing_gained(level[:11], 0.01)
+    assert not tuning._nothing_gained(falling, 0.01)
+    assert tuning._nothing_gained(falling + level, 0.01)
+    assert not tuning._nothing_gained([step(100.0, 1.0)] * 12, 0.01), "2·√12/6 = 1.15 per cent may have been gained"
+    assert tuning._nothing_gained([step(100.0, 0.8)] * 12, 0.01)
+
+
+@pytest.mark.thorough
+def test_early_stop_in_a_tuning():
+    game = (Leaning(lean=0.599), jb.losses.Bernoulli([0.3, 0.5]), DELAYS)  # at the end of its range: nothing can be gained
+    tuned = jb.tune(*game, steps=40, tolerance=0.01, only=["lean"], **FOUND)
+    assert len(tuned.path["regret"]) == 12
+    assert tuned.path["lean"].shape == (13,)
 
 
 @pytest.mark.thorough
@@ -26,17 +251,9 @@ def test_regret_falls_and_the_rest_stays():
 
 
 def test_facts_and_zeros_are_not_tuned_by_themselves():
-    learner = canonical(jb.BestOfBothWorlds(3, linear=0.0))
-    assert list(tuning._chosen(learner, None)) == ["factor", "tsallis_scale", "entropy_scale"]
-
-
-@pytest.mark.slow
-def test_the_worst_of_several_tasks():
-    laws = [LAW, jb.losses.Bernoulli([0.1, 0.8, 0.8])]
-    tuned = jb.tune(jb.BestOfBothWorlds(3), laws, [DELAYS], only=["factor"], goal="worst", audit=False, **SMALL)
-    assert tuned.before.tasks.shape == (2,)
-    assert tuned.before.value == tuned.before.tasks.max()
-    assert tuned.after.value < tuned.before.value
+    assert list(coordinates(jb.BestOfBothWorlds(3, linear=0.0), None, None)) == ["factor", "tsallis_scale", "entropy_scale"]
+    assert "base.max_delay" not in coordinates(jb.BOLD(jb.BestOfBothWorlds(3), capacity=4), None, None)
+    assert list(coordinates(Leaning(), None, {"lean": "real"})) == ["weights", "lean"]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +271,26 @@ def test_the_worst_of_several_tasks():
         ({"runs": 2.5}, "runs=2.5"),
         ({"fresh_runs": 0}, "fresh_runs=0: the number of runs"),
         ({"runs": 2**31}, r"run ids must stay below 2\*\*32"),
+        ({"tolerance": 0.0}, "tolerance=0.0: a part of the regret"),
+        ({"tolerance": "1 %"}, "tolerance='1 %'"),
+        ({"file": 3}, "file=3: give the name of a file"),
+        ({"constraints": "simplex"}, "constraints='simplex': give a dict of names"),
+        ({"constraints": {"facto": "real"}}, r"constraints=.*: 'facto' is not among max_delay, linear"),
+        ({"constraints": {"linear": "real"}, "only": ["factor"]}, "'linear' is not among factor"),
+        (
+            {"constraints": {"factor": "round"}},
+            r"constraints=\{'factor': 'round'\}: a constraint is 'positive', 'simplex' or 'real'",
+        ),
+        ({"constraints": {"factor": "simplex"}}, "factor=24.0 must start as a list of two or more positive numbers with sum 1"),
     ],
 )
 def test_wrong_options(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         jb.tune(jb.BestOfBothWorlds(3, linear=0.0), LAW, DELAYS, **(SMALL | options))
+
+
+def test_a_vector_that_is_no_start():
+    with pytest.raises(ValueError, match=r"knots=\[1.0, 0.0\] is not all positive|knots must be"):
+        jb.tune(Scheduled([1.0, 0.0]), LAW, DELAYS, **SMALL, only=["knots"])
+    with pytest.raises(ValueError, match=r"knots=\[1.0, 2.0\] must start as a list .* with sum 1"):
+        jb.tune(Scheduled([1.0, 2.0]), LAW, DELAYS, **SMALL, constraints={"knots": "simplex"})

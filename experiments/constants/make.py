@@ -1,0 +1,51 @@
+"""The table of constants that a practitioner copies from: docs/constants.md with its figure.
+
+    python experiments/constants/make.py          # some 30 minutes of processor time; goes on where it was stopped
+
+Files beside this one: ``surfaces.json`` (regret over the two scales, for each game of the grid), ``trial.json`` (copied constants against
+those tuned for the very game). Remove them to compute everything anew; with both there, only the page is written.
+"""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from games import ARMS, DELAYS, REGIMES, TRIALS, games
+from surfaces import surface
+from table import copied, rule, table
+from trial import trial
+
+from jaxbandit.files import write_whole
+
+HERE = Path(__file__).parent
+# What the trial is judged by: regret at the copied constants over that of constants tuned for the very game, in how many of the cells
+# of the first two kinds. Written before the trial was run.
+LIMIT, SHARE = 1.02, 0.9
+
+
+def kept(file: Path, jobs: dict[str, tuple[Callable, tuple]]) -> dict[str, Any]:
+    """What each job returns, by name; those that the file has are not done again, and it is written after each."""
+    known = json.loads(file.read_text()) if file.exists() else {}
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(what, *of): name for name, (what, of) in jobs.items() if name not in known}
+        for job in concurrent.futures.as_completed(running):
+            known[running[job]] = job.result()
+            write_whole(file, json.dumps(dict(sorted(known.items()))).replace('], "', '],\n "').replace('}, "', '},\n "'))
+            print(f"{file.stem}: {running[job]}", flush=True)
+    return {name: known[name] for name in jobs}
+
+
+def main() -> None:
+    surfaces = kept(HERE / "surfaces.json", {str(game): (surface, (game,)) for game in games(ARMS, DELAYS, REGIMES)})
+    rows = table(surfaces)
+    tried = [cell for cells in TRIALS.values() for cell in cells]
+    candidates = {str(cell): {"table": list(copied(cell, rows)), "rule": list(rule(cell))} for cell in tried}
+    kept(HERE / "trial.json", {str(cell): (trial, (cell, candidates[str(cell)])) for cell in tried})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The steps of a tuning in a file, so that a tuning that was stopped goes on, bit for bit.
+
+The file holds what each step measured and where. The moves are not in it: the optimizer makes them again, which also shows
+whether it is the same.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandit.files import write_whole
+from jaxbandit.gradients.coordinates import Free
+from jaxbandit.gradients.tuned import Slopes
+
+FORMAT = "jaxbandit tuning 1"
+
+
+class Step(NamedTuple):
+    """What one step measured."""
+
+    free: Free  # where
+    value: float
+    error: float
+    slopes: Slopes
+
+
+class Record:
+    """The steps that were made already, and a place for more; without a file they are kept in memory alone."""
+
+    def __init__(self, file: str | os.PathLike | None, identity: Mapping[str, Any]):
+        self._file, self._identity = file, json.loads(json.dumps(identity))  # as it reads when it comes back from a file
+        self.steps: list[Step] = self._read(Path(file)) if file is not None and os.path.lexists(file) else []
+
+    def add(self, step: Step) -> None:
+        self.steps.append(step)
+        if self._file is not None:
+            steps = [_as_lists(one) for one in self.steps]
+            write_whole(self._file, json.dumps({"format": FORMAT, "tuning": self._identity, "steps": steps}))
+
+    def check(self, step: int, free: Free) -> None:
+        """Raise ValueError if step number ``step`` of the file was measured elsewhere than where this tuning comes to."""
+        then = self.steps[step].free
+        if any(not np.array_equal(then[name], free[name]) for name in free):
+            raise ValueError(
+                f"file={str(self._file)!r}: step {step + 1} of it was made by another optimizer or for another number of steps; "
+                "give the same arguments, or another file"
+            )
+
+    def _read(self, file: Path) -> list[Step]:
+        try:
+            document = json.loads(file.read_bytes())
+            if document["format"] != FORMAT:
+                raise ValueError(document["format"])
+            identity, steps = dict(document["tuning"]), [_from_lists(one) for one in document["steps"]]
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise ValueError(f"file={str(file)!r}: this is not the file of a tuning; give another name") from error
+        other = [name for name, value in self._identity.items() if identity.get(name) != value]
+        if other:
+            raise ValueError(
+                f"file={str(file)!r}: it holds a tuning with another {' and '.join(other)}; give the same arguments, or another file"
+            )
+        return steps
+
+
+def _as_lists(step: Step) -> Sequence[Any]:
+    free = {name: value.tolist() for name, value in step.free.items()}
+    slopes = {name: [np.asarray(part).tolist() for part in both] for name, both in step.slopes.items()}
+    return free, step.value, step.error, slopes
+
+
+def _from_lists(step: Sequence[Any]) -> Step:
+    free, value, error, slopes = step
+    return Step(
+        {name: np.asarray(one, np.float64) for name, one in free.items()},
+        float(value),
+        float(error),
+        {name: (np.asarray(slope, np.float64), np.asarray(spread, np.float64)) for name, (slope, spread) in slopes.items()},
+    )

@@ -1,0 +1,78 @@
+"""What a tuning brings back."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.display import plus_minus, sparkline, table
+from jaxbandit.gradients.gradient import named_leaves
+
+Slopes = dict[str, tuple[Any, Any]]  # name -> derivative in its free numbers, standard error
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """Final regret on runs that the tuning never saw."""
+
+    value: float  # mean over tasks, or that of the worst
+    error: float  # its standard error
+    tasks: np.ndarray  # [tasks] regret of each, losses by delays
+    errors: np.ndarray  # [tasks]
+
+    def __repr__(self) -> str:
+        return f"Outcome({plus_minus(self.value, self.error)} over {len(self.tasks)} task{'s' if len(self.tasks) > 1 else ''})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Audit:
+    """The gradient in the free numbers at the end, twice: as the tuning used it, and by paired differences."""
+
+    used: Slopes
+    paired: Slopes
+    agrees: bool  # all within 4 standard errors and 10 %
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuned:
+    """What :func:`jaxbandit.tune` returns."""
+
+    learner: Any
+    path: dict[str, np.ndarray]  # name -> [steps + 1, ...] values on the way; "regret" and "error" [steps]
+    before: Outcome
+    after: Outcome
+    audit: Audit | None
+
+    def __repr__(self) -> str:
+        before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
+        return f"Tuned(regret {before} → {after}; {', '.join(f'{name} {text}' for name, text in self._moves('→'))})"
+
+    def _repr_html_(self) -> str:
+        before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
+        steps = self.path["regret"]
+        return table("Tuned", [("regret", f"{before} → {after}"), *self._moves("→")], sparkline(np.arange(len(steps)), steps))
+
+    def _moves(self, arrow: str) -> list[tuple[str, str]]:
+        return [(name, f"{_short(self.path[name][0])} {arrow} {_short(value)}") for name, value in self.values().items()]
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} {text}" for name, text in self._moves("->"))
+        before, after = self.before, self.after
+        lines = [f"regret {before.value:.4g} ± {before.error:.2g} -> {after.value:.4g} ± {after.error:.2g}; {values}"]
+        if self.audit is not None:
+            lines.append(f"audit by paired differences: {'agrees' if self.audit.agrees else 'DISAGREES'}")
+        return "\n".join(lines)
+
+    def values(self) -> dict[str, Any]:
+        """The tuned hyperparameters by name: a number, or an array of them."""
+        known = named_leaves(self.learner)
+        tuned = {name: np.asarray(known[name], np.float64) for name in self.path if name not in ("regret", "error")}
+        return {name: value if value.ndim else float(value) for name, value in tuned.items()}
+
+
+def _short(value: Any) -> str:
+    """A number, or the first and last of many."""
+    flat = np.ravel(value)
+    if flat.size == 1:
+        return f"{flat[0]:.3g}"
+    return f"[{', '.join(f'{one:.3g}' for one in flat)}]" if flat.size <= 3 else f"[{flat[0]:.3g} … {flat[-1]:.3g}]"
