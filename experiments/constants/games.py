@@ -59,8 +59,7 @@ def cells(arms: tuple[int, ...], delays: tuple[int, ...], horizons: tuple[int, .
 
 # What the table is tried on.
 TRIALS = {
-    "points of the grid, fresh keys": cells(ARMS, DELAYS, (3000,)),
-    "between the points of the grid": cells((3, 6), (8, 32), (1700, 5500)),
+    "between the points of the grid": [*cells((3, 6), (8,), (1700,)), *cells((3, 6), (32,), (5500,))],
+    "points of the grid, fresh keys": [*cells((4, 10), (16,), (3000,)), *cells((2,), DELAYS, (3000,))],
     "another gap": [Cell(Game(regime, 4, 16, gap), 3000) for gap in (0.1, 0.35) for regime in REGIMES[:2]],
-    "beyond the grid": [Cell(Game(regime, 4, 16), 30_000) for regime in REGIMES],
 }

@@ -1,6 +1,6 @@
 """The table of constants that a practitioner copies from: docs/constants.md with its figure.
 
-    python experiments/constants/make.py          # some 30 minutes of processor time; goes on where it was stopped
+    python experiments/constants/make.py [PROCESSES]          # some 15 minutes of processor time; goes on where it was stopped
 
 Files beside this one: ``surfaces.json`` (regret over the two scales, for each game of the grid), ``trial.json`` (copied constants against
 those tuned for the very game). Remove them to compute everything anew; with both there, only the page is written.
@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from trial import trial
 from jaxbandit.files import write_whole
 
 HERE = Path(__file__).parent
+PROCESSES = int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count()
 # What the trial is judged by: regret at the copied constants over that of constants tuned for the very game, in how many of the cells
 # of the first two kinds. Written before the trial was run.
 LIMIT, SHARE = 1.02, 0.9
@@ -30,7 +32,7 @@ LIMIT, SHARE = 1.02, 0.9
 def kept(file: Path, jobs: dict[str, tuple[Callable, tuple]]) -> dict[str, Any]:
     """What each job returns, by name; those that the file has are not done again, and it is written after each."""
     known = json.loads(file.read_text()) if file.exists() else {}
-    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with concurrent.futures.ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(what, *of): name for name, (what, of) in jobs.items() if name not in known}
         for job in concurrent.futures.as_completed(running):
             known[running[job]] = job.result()

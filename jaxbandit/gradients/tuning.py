@@ -142,10 +142,10 @@ def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:
 
 
 def _identity(
-    learner: Any, tasks: Sequence[Any], which: Mapping[str, Coordinate], key: jax.Array, **options: Any
+    learner: Any, tasks: Sequence[tuple[Any, Any]], which: Mapping[str, Coordinate], key: jax.Array, **options: Any
 ) -> dict[str, Any]:
     """What the steps of a tuning depend on, but for the optimizer."""
-    marks = [fingerprint(learner, *task, key) for task in tasks]
+    marks = [fingerprint(learner, losses, delays, key) for losses, delays in tasks]
     return {
         "learner": marks[0]["learner"],
         "losses": [one["losses"] for one in marks],
