@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from games import ARMS, DELAYS, REGIMES, TRIALS, games
+import page
+from games import ANY, ARMS, DELAYS, REGIMES, TRIALS, Cell, Game, games
 from surfaces import surface
-from table import copied, rule, table
-from trial import trial
+from table import PAPER, copied, rule, table
+from trial import crossed, trial
 
 from jaxbandit.files import write_whole
 
@@ -46,7 +47,10 @@ def main() -> None:
     rows = table(surfaces)
     tried = [cell for cells in TRIALS.values() for cell in cells]
     candidates = {str(cell): {"table": list(copied(cell, rows)), "rule": list(rule(cell))} for cell in tried}
-    kept(HERE / "trial.json", {str(cell): (trial, (cell, candidates[str(cell)])) for cell in tried})
+    jobs: dict[str, tuple[Callable, tuple]] = {str(cell): (trial, (cell, candidates[str(cell)])) for cell in tried}
+    middle = [Cell(Game(regime, 4, 16), 3000) for regime in (*REGIMES, ANY)]
+    jobs["crossed"] = crossed, (middle[:3], [list(PAPER), *(list(rule(cell)) for cell in middle)])
+    page.write(rows, kept(HERE / "trial.json", jobs), LIMIT, SHARE)
 
 
 if __name__ == "__main__":

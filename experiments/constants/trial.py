@@ -55,6 +55,13 @@ def trial(cell: Cell, candidates: dict[str, list[float]]) -> dict[str, Any]:
     return {"constants": every, "regret": _rounded(regret), "ratio": _rounded(ratio)}
 
 
+def crossed(cells: list[Cell], constants: list[list[float]]) -> list[list[list[float]]]:
+    """Regret and error of each of the constants (rows) in each of the cells (columns), which have one law each."""
+    runs = max(TRIAL // cells[0].rounds // 256 * 256, 1024)
+    played_by = [[played(cell.game, row, (cell.rounds,), runs=runs, seed=LAST)[0] for cell in cells] for row in constants]
+    return [[[float(f"{part:.5g}") for part in _estimate(one)] for one in row] for row in played_by]
+
+
 def _estimate(one: jb.Result, less: jb.Result | None = None) -> tuple[float, float]:
     """The mean of the final regret, or of its difference to another's, and its error, by control variates."""
     row = one.regret[-1].astype(np.float64) - (0 if less is None else less.regret[-1])
