@@ -37,7 +37,16 @@ hypothesis.settings.load_profile("fixed")
 # Examples in docstrings of what `make test` tests anyway, each of which compiles a program of its own: `make test-all` runs them.
 THOROUGH_EXAMPLES = tuple(
     f"jaxbandit/{name}"
-    for name in ("learners/", "theory/measurements", "theory/games", "gradients/", "measure.py", "conformance.py")
+    for name in (
+        "learners/",
+        "losses/",
+        "plots/",
+        "theory/measurements",
+        "theory/games",
+        "gradients/",
+        "measure.py",
+        "conformance.py",
+    )
 )
 
 

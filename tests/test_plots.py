@@ -46,6 +46,7 @@ def test_probabilities_sum_to_one_over_the_arms(result):
     assert lines[0].get_ydata()[-1] > lines[1].get_ydata()[-1]  # the best arm wins
 
 
+@pytest.mark.thorough
 def test_outstanding_is_what_run_0_meets():
     delays = {"geometric": jb.delays.Geometric(5.0, bound=64), "uniform": jb.delays.UniformRandom(0, 9, shared=True)}
     (panel,) = jb.plots.outstanding(delays, rounds=200, key=KEY).axes

@@ -145,6 +145,7 @@ def test_uniform_moments_and_histogram(double):
     assert np.abs(lowest.mean(1) - 0.5).max() < 5 * 0.5 / np.sqrt(count)
 
 
+@pytest.mark.thorough
 def test_same_words_under_jit_and_vmap():
     """Traced round and run give the bits of the eager call, whatever the batch."""
     key, runs = jax.random.key(8), jnp.arange(300, dtype=jnp.uint32)

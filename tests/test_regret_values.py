@@ -43,6 +43,7 @@ def environment(row):
     return jb.losses.StochasticallyConstrained(gap, arms)
 
 
+@pytest.mark.thorough
 def test_a_researchers_numpy_program():
     """MZS22, K = 10, d = 10, T = 1000: 176.57 ± 0.02 by a float64 program with another solver."""
     result = jb.simulate(

@@ -35,7 +35,9 @@ def assert_same(one: Result, other: Result):
 SHARED = (jb.BestOfBothWorlds(7), jb.losses.StochasticallyConstrained(0.2, 3), jb.delays.Geometric(2.0, bound=7, shared=True))
 
 
-@pytest.mark.parametrize("game", [GAME, SHARED], ids=["own delays", "shared delays"])
+@pytest.mark.parametrize(
+    "game", [pytest.param(GAME, id="own delays"), pytest.param(SHARED, id="shared delays", marks=pytest.mark.thorough)]
+)
 def test_cut_and_joined_runs_are_those_played_so(game):
     whole = simulate(4, game=game)
     parts = [simulate(2, game=game), simulate(2, first_run=2, game=game)]
@@ -61,6 +63,7 @@ def test_joined_rounds():
     assert_same(Result.concat_rounds([first, rest]), simulate(rounds=30, record=(10, 20, 25, 30)))
 
 
+@pytest.mark.thorough
 def test_residual_of_each_run():
     whole = simulate(256, rounds=200, record=[200])
     assert whole.residual == whole.residuals.max() > 0

@@ -73,6 +73,7 @@ def test_a_wrapper_has_them_too():
     assert np.any(np.abs(mixed - three)[1::2] > 0.1)
 
 
+@pytest.mark.thorough
 def test_rates_of_each_run_are_played_on_arrays():
     """Means of losses with the runs as last axis are read as they are: the runs play what they play where all have their means.
 

@@ -162,7 +162,7 @@ def test_an_interrupt_ends_soon(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         simulate(rounds=5000, runs=512 * 20, progress=Slow(False, 0, ""))
     for thread in [one for one in threading.enumerate() if one.name.startswith("jaxbandit-block")]:
-        thread.join(5)
+        thread.join(60)  # they end within a tenth of a second; a busy machine needs longer
         assert not thread.is_alive()
     assert len(begun) < 20  # of 100 segments for each of 20 blocks
     assert not any(blocks._in_use.values())

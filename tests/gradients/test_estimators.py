@@ -221,6 +221,7 @@ def test_the_jump_tangent_in_chances():
     assert np.all(5 * error < 0.05 * np.abs(jump.gradient.means))  # and it would see an error of 5 %
 
 
+@pytest.mark.thorough
 def test_several_parts():
     found = jb.regret_gradient(jb.TsallisINF(), LAW, DELAYS, rounds=20, runs=256, key=KEY, wrt=["learner", "losses", "delays"])
     assert set(found.gradient) == set(found.error) == {"learner", "losses", "delays"}

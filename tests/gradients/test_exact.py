@@ -104,6 +104,7 @@ def test_score_is_exact(monkeypatch):
     assert abs(bias("MZS22, factor", "coins", 6, 1, "score", monkeypatch)) < 1e-3
 
 
+@pytest.mark.thorough
 def test_holding_the_arms_fixed_is_another_derivative(monkeypatch):
     """What differentiating a rollout gives: off by more than a tenth even over six rounds."""
     assert abs(bias("MZS22, factor", "coins", 6, 0, "fixed arms", monkeypatch)) > 0.1

@@ -131,7 +131,9 @@ def test_learners_are_told_apart():
     assert all(one != two for one, two in itertools.combinations(structures, 2))
 
 
-@pytest.mark.parametrize("name", [*CLASSES, *VARIANTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SHAPES else pytest.mark.thorough) for name in [*CLASSES, *VARIANTS]]
+)
 def test_shapes(name):
     """Of what the methods give, for one run and for many; the state keeps its structure."""
     try_learner(make(name), 3)

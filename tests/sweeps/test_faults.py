@@ -215,6 +215,7 @@ def test_killed_while_writing_and_resumed(tmp_path, step):
     assert digests(tmp_path / "out") == digests(tmp_path / "expected")
 
 
+@pytest.mark.thorough
 def test_every_command_in_turn(tmp_path, monkeypatch, capsys):
     """One short sweep; what needs no device is called in this process."""
     spec = SPEC.replace("rounds = 4000", "rounds = 50").replace("runs = 1500", "runs = 20").replace("delayed-exp3", "uniform")

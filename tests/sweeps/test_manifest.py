@@ -340,6 +340,7 @@ def test_vector_level(tmp_path):
         ("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2", "--xla_cpu_max_isa=SSE4_2 now"),
     ],
 )
+@pytest.mark.thorough
 def test_going_on_in_a_process_that_is_set_otherwise(copy, variable, value, told):
     before = digests(copy)
     code = f"from tests.sweeps.examples import spec; import jaxbandit as jb; jb.sweep(spec(), {str(copy)!r}, runs=900)"

@@ -54,6 +54,7 @@ def test_two_hundred_settings_take_as_few_launches_as_their_shapes_allow(gpu, la
     assert any("26 launches in all, of up to 64 runs" in line for line in status_lines(Store.open(tmp_path / "out")))
 
 
+@pytest.mark.thorough
 def test_the_bits_of_a_unit_do_not_depend_on_what_it_is_packed_with(gpu, launches, tmp_path):
     """Settings that differ in learner, loss and delay numbers: together, and each in a launch of its own."""
     together = spec(runs=2 * BLOCK)
@@ -128,6 +129,7 @@ def test_what_cannot_be_packed_is_launched_alone(gpu, launches, monkeypatch, tmp
         jb.sweep(wanted, tmp_path / "out")
 
 
+@pytest.mark.thorough
 def test_other_launches_are_refused(gpu, monkeypatch, tmp_path):
     jb.sweep(spec(LEARNERS[:1], MEANS[:1], [1], rounds=5, record=[5]), tmp_path / "out")
     monkeypatch.setattr(packing, "SIZES", (BLOCK, 2 * BLOCK))

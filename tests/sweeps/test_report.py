@@ -110,6 +110,7 @@ def varied(tmp_path_factory):
     return out
 
 
+@pytest.mark.thorough
 def test_the_summary_says_who_wins_where_and_by_how_much(varied):
     text = report.write_report(varied).read_text()
     last = jb.open_sweep(varied).regret.isel(round=-1, losses=0).values  # learner, delays, run
@@ -126,6 +127,7 @@ def test_the_summary_says_who_wins_where_and_by_how_much(varied):
     assert "rounds a play" in text
 
 
+@pytest.mark.thorough
 def test_a_win_that_is_chance_is_not_called_clear(varied):
     games = compare(Store.open(varied))[:1]
     uniform = games[0].results["coin"]

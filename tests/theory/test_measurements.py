@@ -182,6 +182,7 @@ def test_the_lemmas_hold_where_they_need_no_constants(game):
         np.testing.assert_array_equal(measured["outstanding_sum"][whole], measured["arrival_pairs"][whole])
 
 
+@pytest.mark.thorough
 def test_measuring_changes_no_bit_of_the_game():
     def play(measure):
         return jb.simulate(
