@@ -137,13 +137,14 @@ def play_blocks(play: Callable[[Block], T], game: Game, *, size: int | None = No
 
     On an interrupt or an error, blocks that have not begun are dropped, and others end at their next ``block.played``.
     """
-    _warn_about_idle_cores()
     size = size or block_size(game.losses.num_arms)
     check_memory(with_runs(game, size), start_shapes(game, size), memory())
     wanted, progress, stopped = game.runs.size, progress or Progress(False, 0, ""), threading.Event()
     ids = np.asarray(game.runs)
     ids = np.append(ids, (int(ids[-1]) + 1 + np.arange(-wanted % size)).astype(np.uint32))
     starts = range(0, wanted, size)
+    if len(starts) > 1:
+        _warn_about_idle_cores()
     free: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def play_one(first: int) -> T:

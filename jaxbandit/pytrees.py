@@ -5,9 +5,11 @@ Constructors only store, because JAX reruns them with tracers, masks and labels 
 """
 
 import dataclasses
+import difflib
 import functools
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -95,6 +97,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     if cls.__repr__ is object.__repr__:  # not a class that shows itself in its own way
         cls.__repr__ = one_line
         cls._repr_html_ = fields_table  # type: ignore[attr-defined]
+    cls.__init__ = _kind_to_typos(cls.__name__, cls.__init__)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     data = [f.name for f in fields if not f.metadata.get("static")]
     meta = [f.name for f in fields if f.metadata.get("static")]
@@ -114,6 +117,21 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     # fields are alike, so that, now and then, jit takes the program of one learner for another's.
     register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
+
+
+def _kind_to_typos(name: str, init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that says which field was meant by one that there is not."""
+    known = [*inspect.signature(init).parameters][1:]
+
+    @functools.wraps(init)
+    def construct(self, *values, **fields):
+        unknown = next((field for field in fields if field not in known), None)
+        if unknown is not None:
+            there = suggest(unknown, known) if known else "it has no fields"
+            raise TypeError(f"{name}({unknown}={show(fields[unknown])}): there is no field {unknown!r}; {there}")
+        init(self, *values, **fields)
+
+    return construct
 
 
 def field_values(owner: Any) -> dict[str, Any]:
@@ -204,6 +222,13 @@ def show(value: Any) -> str:
         value = np.asarray(value).tolist()
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'factor'?``, or the list of what there is."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word.lower(), known, 1, 0.6)
+    return f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
 
 
 def named(owner: Any, field: str) -> str:

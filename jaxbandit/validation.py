@@ -53,14 +53,19 @@ def _whole(value: Any, least: int, most: float = math.inf) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 
 
+def _without_point(value: Any) -> str:
+    """What to write in place of 1e4."""
+    return f"; write {int(value)}" if isinstance(value, float | np.floating) and value > 0 and value == np.floor(value) else ""
+
+
 def check_rounds(rounds: Any) -> None:
     if not _whole(rounds, 1, MOST_ROUNDS):
-        raise ValueError(f"rounds={show(rounds)}: the number of rounds is a whole number from 1 to 2**30")
+        raise ValueError(f"rounds={show(rounds)}: the number of rounds is a whole number from 1 to 2**30{_without_point(rounds)}")
 
 
 def check_runs(runs: Any, first_run: Any) -> None:
     if not _whole(runs, 1):
-        raise ValueError(f"runs={show(runs)}: the number of runs is a whole number, 1 or more")
+        raise ValueError(f"runs={show(runs)}: the number of runs is a whole number, 1 or more{_without_point(runs)}")
     if is_concrete(first_run) and not (
         is_numeric(first_run) and np.size(first_run) == 1 and 0 <= first_run == np.floor(first_run)
     ):
@@ -389,6 +394,7 @@ def _warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
         _warned.add(case)
         warnings.warn(
             f"{show(learner)}: with its constants it plays nearly uniformly for about {case[1]:,.0f} rounds "
-            f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; lower factor, such as factor=1, or play more rounds",
+            f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; "
+            f"divide factor by {max(10 * longest / case[2], 2):,.0f} to make it a tenth of the game, or play more rounds",
             stacklevel=5,
         )

@@ -101,7 +101,7 @@ CALLS = [
     ("9 negative records", lambda: rollout(rounds=jnp.int32(10), record=[-5, 3]), r"record=\[-5, 3\]: .*ascending"),
     ("9 unsorted records, traced", lambda: jax.jit(lambda t: rollout(rounds=t, record=[5, 3]).regret)(9), r"record=\[5, 3\]: .*ascending"),
     ("9 a law of one's own with negative delays", lambda: simulate(delays=Backwards()), r"delays=Backwards\(…\): draw.* gives -6; a delay is 0 or more rounds"),
-    ("10 None among learners", lambda: sweep(learners=[None]), r"learners\[0\]: learner=None: a learner has the methods"),
+    ("10 None among learners", lambda: sweep(learners=[None]), r"learners\[0\]: learner=None: give a learner such as"),
     ("10 a learner too many runs ahead", lambda: rollout(first_run=2**32), r"run ids must stay below 2\*\*32"),
     ("12 one mean", lambda: simulate(losses=L.Bernoulli(0.3)), r"means=0.3\): means must be a list of K numbers"),
     ("12 a table of one row", lambda: simulate(losses=L.Table([0.3, 0.5])), "losses must be a table with a row of K numbers for each round"),
@@ -114,6 +114,11 @@ CALLS = [
     ("12 a matrix for a number", lambda: simulate(jb.BestOfBothWorlds(4, factor=np.zeros((2, 2)))), NO_NUMBERS),
     ("12 gaps of two arms", lambda: simulate(jb.AsymmetricBestOfBothWorlds(4, gaps=[0.0, 0.1])), "2 numbers for 3 arms; give one for"),
     ("12 rounds=100.0", lambda: rollout(rounds=100.0), "rounds=100.0: the number of rounds is a whole number"),
+    ("12 rounds=1e4", lambda: rollout(rounds=1e4), "whole number from 1 to 2\\*\\*30; write 10000$"),
+    ("12 a misspelled field", lambda: jb.BestOfBothWorlds(max_dealy=3), "there is no field 'max_dealy'; did you mean 'max_delay'"),
+    ("12 a field of another", lambda: L.Bernoulli(reward=[0.3]), r"Bernoulli\(reward=\[0.3\]\): .* did you mean 'rewards'"),
+    ("12 a name for a learner", lambda: simulate("mzs22"), "learner='mzs22': give a learner such as"),
+    ("12 a learner that is not there", lambda: jb.REGISTRY["mzs23"], "there is no such learner; did you mean 'mzs24'"),
     ("12 record=0", lambda: rollout(record=0), "record=0: record at least 1 round"),
     ("12 x64 before resume", resumed_in_float64, "made in float32 and this simulation is in float64; set jax_enable_x64 as it was"),
     ("12 Result.load of .npy", lambda: loaded(b"\x93NUMPY\x01\x00" + b"v" * 40), "this is not a file written by Result.save"),
@@ -153,7 +158,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("call", "said"), [row[1:] for row in CALLS], ids=[row[0] for row in CALLS])
 def test_calls(folder, call, said):
-    with pytest.raises((ValueError, TypeError, OSError), match=said) as caught:
+    with pytest.raises((ValueError, TypeError, KeyError, OSError), match=said) as caught:
         call()
     assert len(str(caught.value).strip().splitlines()) <= 1 + isinstance(caught.value, SpecError)
     assert everything(folder) == {}

@@ -28,7 +28,10 @@ def test_the_note_has_the_number_the_formula_and_the_remedy():
     (note,) = notes(jb.BestOfBothWorlds(10), LOSSES, 1000)
     assert f"about {expected:,.0f} rounds" in note
     assert "rounds=1,000" in note
-    assert "factor=1" in note
+    assert f"divide factor by {10 * expected / 1000:,.0f}" in note
+    assert len(notes(jb.BestOfBothWorlds(10, factor=24 / round(10 * expected / 1000)), LOSSES, 1000)) == 0, (
+        "the remedy ends the note"
+    )
     assert len(note) < 300
     assert notes(jb.BestOfBothWorlds(10), LOSSES, 1000) == [], "once"
     assert len(notes(jb.BestOfBothWorlds(10), LOSSES, 999)) == 1, "another case"

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxbandit.claims.notation import mathtext
 from jaxbandit.claims.verdict import Measured
-from jaxbandit.plots import look
+from jaxbandit.plots import label_logarithms, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,20 +41,7 @@ def lay_out(figure: "Figure") -> None:
         legend = panel.get_legend()
         for text in (panel.title, panel.xaxis.label, panel.yaxis.label, *panel.texts, *(legend.get_texts() if legend else ())):
             text.set_text(mathtext(text.get_text()))
+        label_logarithms(panel)
     for legend in figure.legends:
         for text in legend.get_texts():
             text.set_text(mathtext(text.get_text()))
-    _label_short_logarithms(figure)
-
-
-def _label_short_logarithms(figure: "Figure") -> None:
-    """Logarithmic axes of less than two decades get plain numbers at 1, 2 and 5: matplotlib's own labels overlap."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for panel in figure.axes:
-        for axis in (panel.xaxis, panel.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            if axis.get_scale() == "log" and high < 100 * low:
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-                axis.set_minor_formatter(NullFormatter())

@@ -12,9 +12,9 @@ import optax
 from jaxbandit.cli.options import check_folder
 from jaxbandit.files import write_whole
 from jaxbandit.gradients import tuning
-from jaxbandit.pytrees import field_values, show
+from jaxbandit.pytrees import field_values, show, suggest
 from jaxbandit.sweeps.reader import SpecReader, read_toml
-from jaxbandit.sweeps.spec import ORACLE, AxisPoint, suggest
+from jaxbandit.sweeps.spec import ORACLE, AxisPoint
 
 SETTINGS = ("steps", "runs", "only", "constraints", "goal", "tolerance", "estimator", "fresh_runs", "rate", "audit")
 

@@ -1,5 +1,7 @@
 """Every learner under one protocol; a new one is a file here and a line in :data:`REGISTRY`."""
 
+from typing import Any
+
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
@@ -18,47 +20,61 @@ from jaxbandit.learners.tsallis import TsallisINF
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1
 from jaxbandit.learners.uniform import Uniform
 from jaxbandit.learners.wrappers import BOLD, QPMD
+from jaxbandit.pytrees import show, suggest
 
-REGISTRY = {
-    "bobw": BestOfBothWorlds,
-    "zimmert-seldin": ZimmertSeldin,
-    "robust-bobw": RobustBestOfBothWorlds,
-    "delayed-sapo": DelayedSAPO,
-    "asymmetric-bobw": AsymmetricBestOfBothWorlds,
-    "tsallis-inf": TsallisINF,
-    "banker": BankerTsallisINF,
-    "arm-dependent": ArmDependentFTRL,
-    "delayed-exp3": DelayedExp3,
-    "dew": DelayedExponentialWeights,
-    "skipper": Skipper,
-    "fixed-delay-exp3": FixedDelayExp3,
-    "exp3": Exp3,
-    "exp3++": Exp3PlusPlus,
-    "ucb1": DelayedUCB1,
-    "kl-ucb": KLUCB,
-    "thompson": DelayedThompson,
-    "delayed-ucb": DelayedUCB,
-    "delayed-kl-ucb": DelayedKLUCB,
-    "successive-elimination": SuccessiveElimination,
-    "phased-elimination": PhasedElimination,
-    "opse": OptimisticPessimisticElimination,
-    "odaaf": ODAAF,
-    "sliding-window-ucb": SlidingWindowUCB,
-    "discounted-ucb": DiscountedUCB,
-    "sliding-window-thompson": SlidingWindowThompson,
-    "discounted-thompson": DiscountedThompson,
-    "qpm-d": QPMD,
-    "bold": BOLD,
-    "uniform": Uniform,
-}
-
-# The names of papers: what people call a learner. They stand for the registry's names in specs and on the command line.
+# The names of papers: what people call a learner.
 PAPERS = {
     "mzs22": "bobw",  # Masoudian, Zimmert & Seldin 2022
     "zs20": "zimmert-seldin",  # Zimmert & Seldin 2020
     "mzs24": "robust-bobw",  # Masoudian, Zimmert & Seldin 2024
     "zs21": "tsallis-inf",  # Zimmert & Seldin 2021
 }
+
+
+class Registry(dict[str, type[Any]]):
+    """Learners by name, and by that of their paper in either case: ``jb.REGISTRY["MZS22"]``."""
+
+    def __missing__(self, name: Any) -> type[Any]:
+        paper = PAPERS.get(str(name).lower())
+        if paper is None:
+            raise KeyError(f"jb.REGISTRY[{show(name)}]: there is no such learner; {suggest(str(name), [*self, *PAPERS])}")
+        return self[paper]
+
+
+REGISTRY = Registry(
+    {
+        "bobw": BestOfBothWorlds,
+        "zimmert-seldin": ZimmertSeldin,
+        "robust-bobw": RobustBestOfBothWorlds,
+        "delayed-sapo": DelayedSAPO,
+        "asymmetric-bobw": AsymmetricBestOfBothWorlds,
+        "tsallis-inf": TsallisINF,
+        "banker": BankerTsallisINF,
+        "arm-dependent": ArmDependentFTRL,
+        "delayed-exp3": DelayedExp3,
+        "dew": DelayedExponentialWeights,
+        "skipper": Skipper,
+        "fixed-delay-exp3": FixedDelayExp3,
+        "exp3": Exp3,
+        "exp3++": Exp3PlusPlus,
+        "ucb1": DelayedUCB1,
+        "kl-ucb": KLUCB,
+        "thompson": DelayedThompson,
+        "delayed-ucb": DelayedUCB,
+        "delayed-kl-ucb": DelayedKLUCB,
+        "successive-elimination": SuccessiveElimination,
+        "phased-elimination": PhasedElimination,
+        "opse": OptimisticPessimisticElimination,
+        "odaaf": ODAAF,
+        "sliding-window-ucb": SlidingWindowUCB,
+        "discounted-ucb": DiscountedUCB,
+        "sliding-window-thompson": SlidingWindowThompson,
+        "discounted-thompson": DiscountedThompson,
+        "qpm-d": QPMD,
+        "bold": BOLD,
+        "uniform": Uniform,
+    }
+)
 
 __all__ = [
     "PAPERS",

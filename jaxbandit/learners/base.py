@@ -172,7 +172,8 @@ def as_learner(learner: Any) -> Learner:
     missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
     if missing:
         raise TypeError(
-            f"learner={show(learner)}: a learner has the methods init, act and observe; {', '.join(missing)} is missing"
+            f"learner={show(learner)}: give a learner such as jb.TsallisINF(); one of your own has the methods init, act and observe, "
+            f"and here {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
     more = sorted(OPTIONAL & {*dir(type(learner))} - {*field_values(learner)})
     if more:

@@ -6,7 +6,7 @@ needs the extra ``jaxbandit[plot]``.
 """
 
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
-from jaxbandit.plots.panels import COLOURS, STYLES, draw_estimate, figure, look, place_legend, take_literally
+from jaxbandit.plots.panels import COLOURS, STYLES, draw_estimate, figure, label_logarithms, look, place_legend, take_literally
 from jaxbandit.plots.swept import against, heatmap
 from jaxbandit.plots.waiting import delay_histogram, draw_delay_histogram, draw_outstanding, outstanding
 
@@ -24,6 +24,7 @@ __all__ = [
     "draw_regret",
     "figure",
     "heatmap",
+    "label_logarithms",
     "look",
     "outstanding",
     "place_legend",

@@ -13,6 +13,7 @@ from jaxbandit.plots.panels import (
     check_band,
     check_log,
     draw_estimate,
+    label_logarithms,
     line_options,
     look,
     panel_of,
@@ -53,6 +54,7 @@ def _draw_regret(caller: str, panel: "Axes", results: Results, log: Any, title: 
     panel.set(xlabel="round", ylabel="mean pseudo-regret", title=title)
     panel.set_xscale("log" if log_x else "linear")
     set_y_axis(panel, np.concatenate(smallest), log_y)
+    label_logarithms(panel)
     if len(labelled) > 1:
         place_legend(panel)
 
@@ -142,6 +144,7 @@ def bounds(results: Results, bounds: Mapping[str, Bound], *, ax: "Axes | None" =
     draw_bounds(panel, bounds, next(iter(labelled.values())).rounds)
     means = np.concatenate([result.estimate().mean for result in labelled.values()])
     set_y_axis(panel, means, log=True)
+    label_logarithms(panel)
     place_legend(panel)
     return made
 
@@ -162,6 +165,7 @@ def draw_probabilities(panel: "Axes", result: Result, *, log: Log = "x", title: 
     if log_y:
         panel.set_yscale("log")
         panel.autoscale(axis="y")
+    label_logarithms(panel)
     if result.probabilities.shape[1] <= 12:  # more would be a wall of text
         place_legend(panel)
 

@@ -92,6 +92,29 @@ def set_y_axis(panel: "Axes", values: np.ndarray, log: bool) -> None:
         panel.set_ylim(bottom=min(0.0, float(np.min(values, initial=0.0))))
 
 
+def label_logarithms(panel: "Axes") -> None:
+    """Logarithmic axes with plain numbers, at 1, 2 and 5 where they span less than two decades: matplotlib's own overlap there.
+
+    >>> import jaxbandit as jb
+    >>> made, (panel,) = jb.plots.figure()
+    >>> limits = panel.set(xscale="log", xlim=(3, 60))
+    >>> jb.plots.label_logarithms(panel)
+    >>> [tick.get_text() for tick in panel.get_xticklabels() if 3 <= tick.get_position()[0] <= 60]
+    ['5', '10', '20', '50']
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in (panel.xaxis, panel.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        scale = axis.get_scale()
+        if high > 1e7 or not (scale == "symlog" or (scale == "log" and low > 1e-4)):
+            continue
+        if scale == "log" and high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1e3 else f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def draw_estimate(panel: "Axes", estimate: Estimate, index: int = 0, label: str | None = None, **line: Any) -> None:
     """A mean over rounds with its 95 % interval as a band, in the look of curve ``index``; see :func:`regret`."""
     colour, style = look(index)

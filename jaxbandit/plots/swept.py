@@ -13,6 +13,7 @@ from jaxbandit.plots.panels import (
     check_band,
     check_log,
     figure,
+    label_logarithms,
     line_options,
     look,
     panel_of,
@@ -97,6 +98,7 @@ def against(
         panel.set_title(table.title(losses, delays) if len(combinations) > 1 else title if ax is not None else "", wrap=True)
         _set_x_axis(panel, values, log_x)
         set_y_axis(panel, np.concatenate(lowest), log_y)
+        label_logarithms(panel)
     if len(groups["learner"]) + len(level) > 1:
         _legend(made, panels)
     return made

@@ -131,7 +131,7 @@ class Table:
             for field in fields:
                 texts = [re.sub(rf"\s*\b{re.escape(re.sub(r'_[0-9]+$', '', field))}=(\[[^]]*\]|\S+)", "", text) for text in texts]
         names = self.values_of.get(f"{axis}_name")
-        return texts[0] if len(set(texts)) == 1 else str(names[places[0]]) if names else texts[0].split()[0]
+        return texts[0] if len(set(texts)) == 1 else str(names[places[0]]).rpartition(":")[2] if names else texts[0].split()[0]
 
     def title(self, losses: Group, delays: Group) -> str:
         """What a panel is of, as far as there are others."""

@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import xarray
+
+from jaxbandit.plots.table import AXES
+from jaxbandit.pytrees import show, suggest
 
 
 class SweepData(xarray.Dataset):
@@ -13,6 +17,35 @@ class SweepData(xarray.Dataset):
     def _plain(self) -> "SweepData":
         """Without the indexes that are no dimensions: xarray forgets them in a table, and takes them along wrongly in swap_dims."""
         return self.drop_indexes([name for name in self.xindexes if name not in self.dims])
+
+    def sel(self, indexers: Any = None, method: Any = None, tolerance: Any = None, drop: bool = False, **by: Any) -> Any:
+        """As that of xarray; a number of an axis also by its field, ``delay=10``, and by the axis alone if no other varies, ``delays=10``."""
+        chosen = {self._coordinate(name, value): value for name, value in {**(indexers or {}), **by}.items()}
+        try:
+            return super().sel(chosen, method, tolerance, drop)
+        except KeyError:
+            for name, value in chosen.items():
+                self._explain(name, value)
+            raise
+
+    def _coordinate(self, name: Any, value: Any) -> Any:
+        """The coordinate that a user means."""
+        numbers = [str(one) for one in self.xindexes if one not in self.dims and self[one].dtype.kind in "if"]
+        if name in self.xindexes and name not in AXES:
+            return name
+        parts = [value.start, value.stop] if isinstance(value, slice) else np.ravel(value).tolist()
+        by_number = not any(isinstance(part, str) for part in parts)
+        mine = [one for one in numbers if one.partition("_")[0 if name in AXES else 2] == name]
+        return mine[0] if len(mine) == 1 and by_number else name
+
+    def _explain(self, name: Any, value: Any) -> None:
+        """KeyError in a sentence: there is no such coordinate, or it has no such value."""
+        known = [str(one) for one in self.xindexes]
+        if name not in known:
+            raise KeyError(f".sel({name}={show(value)}): there is no such coordinate; {suggest(str(name), known)}")
+        there = self[name].values.tolist()
+        if not isinstance(value, slice) and not set(np.ravel(value).tolist()) <= {*np.ravel(there)}:
+            raise KeyError(f".sel({name}={show(value)}): there is {show(there)}") from None
 
     def swap_dims(self, dims_dict: Any = None, **dims: Any) -> Any:
         """As that of xarray: ``swap_dims(delays="delays_delay")``."""

@@ -15,6 +15,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
+def class_name(name: str) -> str:
+    """A class of one's own without the place where it is defined.
+
+    >>> class_name("__main__:Weekend"), class_name("bobw")
+    ('Weekend', 'bobw')
+    """
+    return name.rpartition(":")[2].rpartition(".")[2]
+
+
 def short_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return str(value.get("name", value.get("file", "…")))

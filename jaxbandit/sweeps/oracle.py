@@ -59,8 +59,9 @@ class Oracle:
     def max_delay(self) -> float:
         longest = float(np.max(np.asarray(self.delays.longest())))
         if np.isinf(longest):
-            law = type(self.delays).__name__
-            raise ValueError(f"under {law} feedback can be lost, so there is no longest delay; give a number")
+            law = type(self.delays)
+            own = "" if law.__module__.startswith("jaxbandit.") else f", or may_lose = False in {law.__name__} if it always comes"
+            raise ValueError(f"under {law.__name__} feedback can be lost, so there is no longest delay; give a number{own}")
         return longest
 
     def copies(self) -> int:

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxbandit.pytrees import is_numeric, show
-from jaxbandit.sweeps.labels import is_number, told_apart, told_apart_by_fields
+from jaxbandit.pytrees import is_numeric, show, suggest
+from jaxbandit.sweeps.labels import class_name, is_number, told_apart, told_apart_by_fields
 from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
-from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find, suggest
+from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find
 
 MOST_POINTS = 10_000  # on one axis
 MOST_NESTED = 16  # learners or laws inside one another
@@ -119,7 +119,7 @@ class SpecReader:
                     points.append((AxisPoint(entry.label, path, entry.object, about, ()), about))
             elif entry is not _WRONG and self._check_depth(path, entry):
                 about = describe(axis, entry)
-                points.append((AxisPoint(about["name"], path, entry, about, ()), about))
+                points.append((AxisPoint(class_name(about["name"]), path, entry, about, ()), about))
             if len(points) > MOST_POINTS:
                 self.problem(axis, f"there are more than {MOST_POINTS} of them; leave some out of the grids")
                 return []
@@ -152,7 +152,9 @@ class SpecReader:
             made = self._make(axis, cls, fields, paths, path)
             if made is not _WRONG:
                 about = describe(axis, made) | ({} if cls is FromLog else {"name": entry.name})
-                label = " ".join([entry.label or entry.name, *(f"{key}={texts[key][number]}" for key, number in places.items())])
+                label = " ".join(
+                    [entry.label or class_name(entry.name), *(f"{key}={texts[key][number]}" for key, number in places.items())]
+                )
                 yield AxisPoint(label, path, made, about, tuple(places)), fields
 
     def _check_entry(self, axis: Axis, path: str, entry: Entry) -> bool:

@@ -7,8 +7,7 @@ objects are read by :mod:`jaxbandit.sweeps.reader`.
 """
 
 import dataclasses
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -96,13 +95,6 @@ class AxisPoint:
     object: Any
     about: dict[str, Any]  # its name and fields, as JSON can hold them
     swept: tuple[str, ...]  # the fields that a grid varies
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'factor'?``, or the list of what there is."""
-    known = sorted(known)
-    near = difflib.get_close_matches(word.lower(), known, 1, 0.6)
-    return f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
 
 
 def find(axis: str, name: str) -> type | None:

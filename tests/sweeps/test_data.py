@@ -1,9 +1,11 @@
 """A sweep as data: every number that varies is a coordinate, and axes may have names of one's own."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.extend import pytree_dataclass, whole_number
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
@@ -29,6 +31,17 @@ def test_numbers_that_vary_are_coordinates(tmp_path):
         data.regret.sel(learner_factor=24.0, losses="hard", delays_delay=9, round=30).squeeze(), by_delay
     )
     assert list(data.delays.values) == ["fixed delay=10", "fixed delay=9", "fixed delay=5"]
+    for choice in ({"delays": 9}, {"delay": 9}, {"delays_delay": 9}, {"delays": "fixed delay=9"}):
+        chosen = data.sel(learner="paper", losses="hard", **choice)
+        np.testing.assert_array_equal(chosen.regret.sel(round=30), by_delay)
+    assert list(data.sel(delay=[5, 9]).delays_delay) == [5, 9]
+    assert list(data.sel(delay=8.8, method="nearest").sizes.values()) == [3, 2, 1, 4]
+    with pytest.raises(KeyError, match=r"sel\(delays_delay=11\): there is \[10.0, 9.0, 5.0\]"):
+        data.sel(delay=11)
+    with pytest.raises(KeyError, match=r"sel\(dealys=9\): there is no such coordinate; did you mean 'delays'"):
+        data.sel(dealys=9)
+    with pytest.raises(KeyError, match=r"sel\(learner='papers'\): there is \['paper', 'lowered', 'none'\]"):
+        data.sel(learner="papers", delay=9)
     assert list(data.learner_name.values) == ["bobw", "bobw", "uniform"]
     table = data.to_pandas()
     assert len(table) == 3 * 2 * 3 * 1 * 4
@@ -48,9 +61,22 @@ def test_entries_by_name_and_wrong_names(tmp_path):
         jb.sweep(jb.Spec(rounds=9, runs=1, learners={}, **axes), tmp_path / "c")
 
 
+@pytree_dataclass
+class Weekly(jb.delays.Delays):
+    """A law of the user's own, which may only be named by its class."""
+
+    delay: int = whole_number()
+    bound = 8
+
+    def draw(self, t, arm, loss, noise):
+        return jnp.full_like(arm, self.delay)
+
+
 @pytest.mark.parametrize(
     ("axis", "points", "labels"),
     [
+        ("delays", [Weekly(1), Weekly(2)], ["Weekly delay=1", "Weekly delay=2"]),
+        ("losses", [jb.losses.Bernoulli([0.5 - 0.4, 0.5]), jb.losses.Bernoulli([0.5, 1 / 3])], ["bernoulli means=[0.1, 0.5]", "bernoulli means=[0.5, 0.333333]"]),
         ("delays", [jb.delays.Fixed(1), jb.delays.Fixed(10), jb.delays.Geometric(5.0)], ["fixed delay=1", "fixed delay=10", "geometric"]),
         ("delays", [jb.delays.Geometric(5.0, bound=9), jb.delays.Geometric(5.0, bound=90)], ["geometric bound=9", "geometric bound=90"]),
         (

@@ -170,7 +170,7 @@ def test_right_specs(command, folder):
     )
     Path("spec.toml").write_text(text, "utf-8-sig")
     assert command("sweep spec.toml --out out --imports")[0] == 0
-    labels = ["delayed-exp3 scale=0.1234567", "delayed-exp3 scale=0.1234568", "delayed-exp3 scale=2", "right:Right"]
+    labels = ["delayed-exp3 scale=0.1234567", "delayed-exp3 scale=0.1234568", "delayed-exp3 scale=2", "Right"]
     assert Store.open("out").labels("learners") == labels
 
 
@@ -185,8 +185,8 @@ def test_labels_of_grids_stay_short_where_they_can():
 
 # Python calls: changes of the spec or options of sweep, what must be said
 CALLS = [
-    ({"learners": [None]}, SpecError, r"learners\[0\]: learner=None: a learner has the methods"),
-    ({"learners": [3]}, SpecError, r"learners\[0\]: learner=3: a learner has the methods"),
+    ({"learners": [None]}, SpecError, r"learners\[0\]: learner=None: give a learner such as"),
+    ({"learners": [3]}, SpecError, r"learners\[0\]: learner=3: give a learner such as"),
     ({"learners": [jb.Uniform]}, SpecError, r"learners\[0\]: learner=Uniform: give a learner, not its class"),
     ({"learners": "uniform"}, SpecError, r"learners: 'uniform' is not a list of learners"),
     ({"learners": None}, SpecError, r"learners: None is not a list of learners"),
