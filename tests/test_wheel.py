@@ -134,6 +134,20 @@ def borrowed(wheel, tmp_path_factory):
     return python
 
 
+def test_the_next_hour_of_the_readme(borrowed, tmp_path):
+    """Its block is marked ``py``: two hundred cells are too many for the test that runs all blocks marked ``python``."""
+    (block,) = re.findall(r"```py\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    print_them = "\nprint(dict(data.sizes), len(data.to_pandas()), data.sel(delays=10).learner.values.tolist())"
+    said = good(borrowed, block + print_them, tmp_path)
+    assert "'learner': 4, 'losses': 5, 'delays': 10" in said
+    assert "['mine', 'paper', 'Tsallis', 'Exp3']" in said
+    assert (tmp_path / "against.png").stat().st_size > 10_000
+    good(borrowed, "import sys\nfrom jaxbandit.cli import main\nsys.argv = ['jaxbandit', 'report', 'results']\nmain()", tmp_path)
+    page = (tmp_path / "results" / "report" / "report.html").read_text()
+    assert page.count('<summary class="game">') == 50
+    assert "Weekend delay=120" in page
+
+
 @pytest.mark.parametrize("source", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebook_from_the_wheel(source, borrowed, tmp_path):
     where = good(borrowed, "import jaxbandit; print(jaxbandit.__file__)", tmp_path)

@@ -105,6 +105,10 @@ def test_every_learner_is_in_the_readme():
     text = (ROOT / "README.md").read_text()
     table = text[text.index("## Learners") : text.index("## Losses and delays")]
     assert [cls.__name__ for cls in jb.REGISTRY.values() if f"`{cls.__name__}`" not in table] == []
+    rows = table.splitlines()
+    recalled = [cls.__name__ for cls in jb.REGISTRY.values() if "recalled, not checked" in " ".join((cls.__doc__ or "").split())]
+    assert [name for name in recalled if not any(f"`{name}`" in row and "[R]" in row for row in rows)] == []
+    assert text.count("\n") < 150, "a first page, not a manual"
     for module in (jb.losses, jb.delays):
         laws = [law for law in vars(module).values() if isinstance(law, type) and law.__module__ == module.__name__]
         named = [law.__name__ for law in laws if hasattr(law, "__dataclass_fields__") and law.__name__[0] != "_"]
