@@ -158,6 +158,48 @@ def exponent(x: Sequence[float], y: Sequence[Measured]) -> Measured:
     return Measured(float(weights @ np.log(values)), float(np.sqrt(np.sum((weights * errors / values) ** 2))))
 
 
+def power_over_offset(x: Sequence[float], y: Sequence[Measured]) -> Measured:
+    """p of the weighted least-squares fit y = offset + slope·x^p, with the error that the errors of y leave in it.
+
+    An exponent fitted without the offset describes the offset: 241 + 57.5·x looks like x^0.72. Needs four points or more; where
+    the fit is worse than the errors of y allow, the error of p is widened as much.
+
+    >>> from jaxbandit.claims.verdict import Measured, exponent, power_over_offset
+    >>> x = [4, 8, 16, 32]
+    >>> y = [Measured(241 + 57.5 * one, 1.0) for one in x]
+    >>> round(exponent(x, y).value, 2), round(power_over_offset(x, y).value, 2)
+    (0.72, 1.0)
+    """
+    if len(x) < 4:
+        raise ValueError(f"power_over_offset: {len(x)} points for an offset, a slope and a power; give four or more")
+    at, values = np.asarray(x, float) / max(x), np.array([one.value for one in y])
+    errors = np.array([max(one.error, 1e-9 * abs(one.value)) for one in y])
+
+    def fit(power: float) -> tuple[float, np.ndarray]:
+        columns = np.stack([np.ones(len(at)), at**power], 1) / errors[:, None]
+        weights, *_ = np.linalg.lstsq(columns, values / errors, rcond=None)
+        return float(np.sum((columns @ weights - values / errors) ** 2)), weights
+
+    powers = np.linspace(0.05, 5, 991)
+    power = float(powers[np.argmin([fit(one)[0] for one in powers])])
+    for step in (1e-3, 1e-4, 1e-5):
+        near = power + step * np.arange(-10, 11)
+        power = float(near[np.argmin([fit(one)[0] for one in near])])
+    missed, (_, slope) = fit(power)
+    jacobian = np.stack([np.ones(len(at)), at**power, slope * at**power * np.log(at)], 1) / errors[:, None]
+    error = np.sqrt(np.linalg.pinv(jacobian.T @ jacobian)[2, 2] * max(1.0, missed / (len(at) - 3)))
+    return Measured(power, float(error))
+
+
+def increments(result: Any, factor: float = 10.0) -> Measured:
+    """How many times more regret the last ``factor`` of rounds brings than the one before: 1 for log t, √factor for √t."""
+    ends = [int(np.searchsorted(result.rounds, result.rounds[-1] / factor**power)) for power in (2, 1)]
+    first, last = (result.regret[late] - result.regret[early] for early, late in zip(ends, [ends[1], -1], strict=True))
+    before, after = first.mean(), last.mean()
+    share = mean_of(result, (last - after) / after - (first - before) / before)
+    return Measured(float(after / before * (1 + share.value)), float(abs(after / before) * share.error))
+
+
 def growth(result: Any, factor: float = 10.0) -> Measured:
     """The exponent of the regret in t over the last ``factor`` of rounds: log(R_T/R_{T/factor})/log(factor)."""
     early = int(np.searchsorted(result.rounds, result.rounds[-1] / factor))
