@@ -1,22 +1,27 @@
-"""Learners that know d_max against learners that do not."""
+"""Learners that know d_max against learners that do not, and a search for games in which ZS20 is not logarithmic."""
 
 import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
 from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import mean_of, regret_of
+from jaxbandit.claims.verdict import increments, mean_of, regret_of
+
+TOLD_NOTHING = {
+    "ZS20": jb.ZimmertSeldin(),
+    "ZS20, skipping": jb.ZimmertSeldin(skipping=True),
+    "MZS24": jb.RobustBestOfBothWorlds(),
+}
 
 
-def run(experiment):
+def compare(experiment, panels):
     s = experiment.settings
-    rng = np.random.default_rng(0)
-    t = np.arange(s.rounds)
+    rng, t = np.random.default_rng(0), np.arange(s.rounds)
     laws = {
         "fixed 10": np.full(s.rounds, 10),
         "uniform 0..20": rng.integers(0, 21, s.rounds),
-        "20 outliers of 1000": np.where(t < 20, 1000, 0),
-        "geometric, mean 10": np.minimum(rng.geometric(1 / 11, s.rounds) - 1, 1000),
+        "20 outliers of 60": np.where(t < 20, 60, 0),
+        "geometric, mean 4": np.minimum(rng.geometric(1 / 5, s.rounds) - 1, 60),
     }
     turns = t // 20 % 2
     table = np.full((s.rounds, s.arms), 0.9)
@@ -25,48 +30,90 @@ def run(experiment):
         "stochastic, Δ = 0.2": jb.losses.Bernoulli([0.4, *[0.6] * (s.arms - 1)]),
         "adversary in step": jb.losses.Table(table),
     }
-    told_nothing = {
-        "ZS20": jb.ZimmertSeldin(),
-        "ZS20, skipping": jb.ZimmertSeldin(skipping=True),
-        "MZS24": jb.RobustBestOfBothWorlds(),
-    }
-    panels = experiment.panels(2)
     for panel, (regime, losses) in zip(panels, regimes.items(), strict=True):
         bars = {}
         for law, delays in laws.items():
             delays = theory.truncated(delays)
-            trace = jb.delays.Trace(delays, bound=128, long_waits=64)
+            trace = jb.delays.Trace(delays, bound=64, long_waits=0)
             oracle = experiment.simulate(
                 jb.BestOfBothWorlds(max_delay=int(delays.max())), losses, trace, rounds=s.rounds, runs=s.runs
             )
             bars.setdefault("MZS22, told d_max", []).append(regret_of(oracle))
-            for name, learner in told_nothing.items():
+            for name, learner in TOLD_NOTHING.items():
                 result = experiment.simulate(learner, losses, trace, rounds=s.rounds, runs=s.runs)
                 bars.setdefault(name, []).append(regret_of(result))
                 difference = mean_of(result, result.regret[-1] - oracle.regret[-1])
-                experiment.number(f"{name} less MZS22, paired, {law}, {regime}", difference)
                 if name == "ZS20, skipping":
-                    experiment.check(
-                        f"regret of {name} less that of MZS22, {law}, {regime}", difference, "at most", 0.0, kind="open"
-                    )
+                    label = f"regret of {name} less that of MZS22, {law}, {regime}"
+                    experiment.check(label, difference, "at most", 0.0, kind="open")
+                else:
+                    experiment.number(f"{name} less MZS22, paired, {law}, {regime}", difference)
         for index, (name, values) in enumerate(bars.items()):
             at = np.arange(len(laws)) + 0.2 * index
-            panel.bar(
-                at,
-                [one.value for one in values],
-                0.18,
-                yerr=[1.96 * one.error for one in values],
-                color=jb.plots.COLOURS[index],
-                label=name,
-            )
+            heights, errors = [one.value for one in values], [1.96 * one.error for one in values]
+            panel.bar(at, heights, 0.18, yerr=errors, color=jb.plots.COLOURS[index], label=name)
         panel.set_xticks(np.arange(len(laws)) + 0.3, [name.replace(" ", "\n", 1) for name in laws], fontsize=8)
         panel.set(ylabel=f"mean pseudo-regret at T = {s.rounds}", title=regime)
         draw_legend(panel)
-    worse = [
-        label.split("paired, ")[1] for label, one in experiment.numbers if label.startswith("MZS24") and one.interval()[0] > 0
-    ]
     smaller = sum(check.outcome(1.96) == "holds" for check in experiment.checks)
     experiment.say(
         f"ZS20 with skipping, told nothing, has no larger regret than MZS22 in {smaller} of {len(experiment.checks)} cases."
     )
+    worse = [
+        label.split("paired, ")[1] for label, one in experiment.numbers if label.startswith("MZS24") and one.interval()[0] > 0
+    ]
     experiment.say(f"MZS24, with its constant 49, has a larger one in: {'; '.join(worse) or 'no case'}.")
+
+
+def search(experiment, panel):
+    s = experiment.settings
+    t = np.arange(1, s.search_rounds + 1)
+    late = (t & (t - 1) == 0) & (t > 16)  # one play at each power of two waits long
+    laws = {
+        "fixed 1": np.full(len(t), 1),
+        "fixed 10": np.full(len(t), 10),
+        "bursts of 20": -t % 20,
+        "bursts of 100, every 1000": np.where(t % 1000 >= 900, 999 - t % 1000, 0),
+        "powers of two wait 100": np.where(late, 100, 0),
+    }
+    games = {
+        (arms, gap): jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)]) for arms, gap in map(tuple, s.search)
+    }
+    record = sorted({s.search_rounds // 100, s.search_rounds // 10, s.search_rounds})
+    found = {}
+
+    def play(name, losses, law):
+        return experiment.simulate(TOLD_NOTHING[name], losses, law, rounds=s.search_rounds, runs=s.search_runs, record=record)
+
+    for (arms, gap), losses in games.items():
+        for law, delays in laws.items():
+            trace = jb.delays.Trace(theory.truncated(delays), bound=128, long_waits=0)
+            for name in ("ZS20", "ZS20, skipping"):
+                result = play(name, losses, trace)
+                found[name, f"K = {arms}, Δ = {gap}, {law}"] = increments(result)
+    for name in ("ZS20", "ZS20, skipping"):
+        ratios = {game: one for (who, game), one in found.items() if who == name}
+        order = sorted(ratios, key=lambda game: ratios[game].value)
+        panel.errorbar(
+            [ratios[game].value for game in order], range(len(order)), xerr=[1.96 * ratios[game].error for game in order],
+            fmt="o" if name == "ZS20" else "s", label=name,
+        )  # fmt: skip
+        worst = order[-1]
+        label = f"regret of the last decade over that of the one before, {name}, largest of {len(order)} games ({worst})"
+        experiment.check(label, ratios[worst], "at most", s.most_increment, kind="open")
+        for game in order:
+            experiment.number(f"regret of the last decade over that of the one before, {name}, {game}", ratios[game])
+        lost = play(name, next(iter(games.values())), jb.delays.PacketLoss(0.7))
+        experiment.mutant("feedback is lost: σ_t grows for ever", label, increments(lost))
+        if name == "ZS20":
+            panel.set_yticks(range(len(order)), [game.replace(", ", "\n", 1) for game in order], fontsize=6)
+    panel.axvline(s.most_increment, color="black", linewidth=1)
+    panel.axvline(np.sqrt(10), color="grey", linestyle="--", label="√T")
+    panel.set(xlabel="last decade's regret over the one before", title="Is ZS20 logarithmic? (order of ZS20)")
+    draw_legend(panel)
+
+
+def run(experiment):
+    *panels, last = experiment.panels(3)
+    compare(experiment, panels)
+    search(experiment, last)
