@@ -1,10 +1,33 @@
 """The rates in use against the formula, for three delay laws."""
 
+import dataclasses
+
+import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import theory
 from jaxbandit.claims.figures import draw_legend
+from jaxbandit.pytrees import pytree_dataclass
+
+
+@pytree_dataclass
+class StrictlyLater(jb.BestOfBothWorlds):
+    """Wrong: σ_t counts s + d_s > t. Under bursts of d_max + 1 this misses d_max plays at the end of each burst."""
+
+    def inverse_rates(self, state, round, num_arms):
+        missed = (round.t // (self.max_delay + 1).astype(jnp.int32)).astype(jnp.float32) * self.max_delay
+        fewer = round._replace(total_outstanding=round.total_outstanding - missed)
+        return jb.learners.BestOfBothWorlds.inverse_rates(self, state, fewer, num_arms)
+
+
+@pytree_dataclass
+class WithoutArms(jb.BestOfBothWorlds):
+    """Wrong: γ₀ without K^{2/3}."""
+
+    def inverse_rates(self, state, round, num_arms):
+        small = dataclasses.replace(self, factor=self.factor / num_arms ** (1 / 3))
+        return jb.learners.BestOfBothWorlds.inverse_rates(small, state, round, num_arms)
 
 
 def run(experiment):
@@ -41,3 +64,12 @@ def run(experiment):
         draw_legend(panel)
     for kind, error in worst.items():
         experiment.check(f"largest relative error of {kind}", error, "equals", 0.0, resolution=2e-5)
+    delays, arms = laws["bursts"], s.arms[-1]
+    for name, wrong in {"σ_t counts s + d_s > t": StrictlyLater, "γ₀ without K^{2/3}": WithoutArms}.items():
+        learner = wrong(max_delay=s.delay)
+        losses, law = jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)]), jb.delays.Trace(delays, bound=16, long_waits=0)
+        measure = [theory.InverseRates(learner)]
+        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=2, measure=measure, burning_in=True)
+        formula = theory.mzs22_rates(delays, arms, max_delay=s.delay).entropy[result.rounds - 1]
+        off = np.max(np.abs(result.measured["entropy_rate"][:, 0] / formula - 1))
+        experiment.mutant(name, "largest relative error of 1/γ", float(off))

@@ -8,13 +8,12 @@ from jaxbandit.claims.figures import draw_legend, draw_measured
 from jaxbandit.claims.verdict import exponent, regret_of
 
 
-def worst_over_gaps(experiment, arms, delay, order):
-    """The largest mean regret over gaps near order/T, where telling the arms apart is hardest."""
+def worst_over_gaps(experiment, arms, delay, factor=24.0):
+    """The largest mean regret over the gaps, the same for all d and K."""
     s, regrets = experiment.settings, []
-    for multiple in s.multiples:
-        gap = min(1.0, multiple * order / s.rounds)
+    for gap in s.gaps:
         losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (arms - 1)])
-        learner, law = jb.BestOfBothWorlds(max_delay=delay), jb.delays.Fixed(delay, bound=16)
+        learner, law = jb.BestOfBothWorlds(max_delay=delay, factor=factor), jb.delays.Fixed(delay, bound=16)
         regrets.append(regret_of(experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, burning_in=True)))
     return max(regrets, key=lambda one: one.value)
 
@@ -26,11 +25,14 @@ def run(experiment):
     for arms in s.arms:
         for delay in sorted({*s.delays, s.delay}) if arms == s.arms[0] else (s.delay,):
             order = float(theory.fixed_delay_adversarial(delay, arms, s.rounds).total)
-            worst = worst_over_gaps(experiment, arms, delay, order)
+            worst = worst_over_gaps(experiment, arms, delay)
             delays = np.full(s.rounds, delay)
             limit = float(theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms).total[-1])
             found[arms, delay] = worst, order, limit
             experiment.check(f"worst regret over gaps, K = {arms}, d = {delay}", worst, "at most", limit)
+    arms, delay = s.arms[0], max(s.delays)
+    uniform = max(s.gaps) * s.rounds * (arms - 1) / arms
+    experiment.mutant("uniform play", f"worst regret over gaps, K = {arms}, d = {delay}", uniform)
     lines = (
         (by_delay, "delay d", [key for key in found if key[0] == s.arms[0]], 1, f"K = {s.arms[0]}"),
         (by_arms, "arms K", [key for key in found if key[1] == s.delay], 0, f"d = {s.delay}"),
@@ -43,11 +45,12 @@ def run(experiment):
         panel.set(xscale="log", xlabel=label, ylabel="regret / (√(KT) + √(dT log K))", title=f"{title}, T = {s.rounds}")
         panel.set_ylim(bottom=0)
         draw_legend(panel)
-        experiment.check(
-            f"exponent of {label} in regret / (√(KT) + √(dT log K))", exponent(x, constants), "at most", 0.1, kind="shape"
-        )
+        check = f"exponent of {label} in regret / (√(KT) + √(dT log K))"
+        experiment.check(check, exponent(x, constants), "at most", s.most_exponent, kind="shape")
+        wrong = [worst_over_gaps(experiment, *key, 24 * key[which] / x[0]) / found[key][1] for key in keys]
+        experiment.mutant(f"√γ₀ times {label[-1]}", check, exponent(x, wrong))
     orders = [np.sqrt(arms * s.rounds) for arms in s.arms]
-    prompt = [worst_over_gaps(experiment, arms, 0, order) / order for arms, order in zip(s.arms, orders, strict=True)]
+    prompt = [worst_over_gaps(experiment, arms, 0) / order for arms, order in zip(s.arms, orders, strict=True)]
     draw_measured(by_arms, s.arms, prompt, 1, "no delay, over √(KT)", fmt="s--")
     draw_legend(by_arms)
     experiment.number("exponent of arms K in regret / √(KT) without any delay (Tsallis-INF)", exponent(s.arms, prompt))

@@ -23,10 +23,12 @@ def run(experiment):
         penalty, limit = result.measured["penalty"], result.measured["penalty_limit"]
         a, _, c = np.moveaxis(result.measured["self_bounding"], 1, 0)
         coarse = 2 * a + c + constant
-        experiment.check(
-            f"largest penalty / limit of all paths and recorded rounds, {name}", np.max(penalty / limit), "at most", 1.0
-        )
-        experiment.check(f"largest limit / (2A + C + const), {name}", np.max(limit / coarse), "at most", 1.0)
+        label = f"largest penalty / limit of all paths and recorded rounds, {name}"
+        experiment.check(label, np.max(penalty / limit), "at most", 1.0)
+        experiment.mutant("half the limit", label, 2 * np.max(penalty / limit))
+        label = f"largest limit / (2A + C + const), {name}"
+        experiment.check(label, np.max(limit / coarse), "at most", 1.0)
+        experiment.mutant("half of A and C, without the constant", label, np.max((limit / (a + c / 2))[result.rounds > s.delay]))
         curves = {"penalty": penalty, "limit, path by path": limit, "2A + C + const": coarse}
         for index, (label, values) in enumerate(curves.items()):
             draw_runs(panel, result.rounds, values, index, label)

@@ -20,18 +20,16 @@ def adversaries(s):
     }
 
 
-def worst_over_gaps(experiment, delays):
-    """The largest mean regret over gaps around √((KT + D log K))/T, where theory expects the worst."""
-    s, rounds, found = experiment.settings, len(delays), []
-    for multiple in s.multiples:
-        gap = min(1.0, multiple * np.sqrt(s.arms * rounds + delays.sum() * np.log(s.arms)) / rounds)
+def worst_over_gaps(experiment, learner, delays, at):
+    """The largest mean regret over the gaps at each of the rounds ``at``; the gaps are the same for all: a learner that never learns pays ∝ T."""
+    s, found = experiment.settings, []
+    law = jb.delays.Trace(delays, bound=16, long_waits=0)
+    for gap in s.gaps:
         losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (s.arms - 1)])
-        law = jb.delays.Trace(
-            np.append(delays, np.zeros(s.rounds - rounds, int)), bound=16, long_waits=0
-        )  # of one length: one program
-        learner = jb.BestOfBothWorlds(max_delay=s.delay)
-        found.append(regret_of(experiment.simulate(learner, losses, law, rounds=rounds, runs=s.runs, burning_in=True)))
-    return max(found, key=lambda one: one.value)
+        result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, burning_in=True, record=at)
+        estimate = result.estimate()
+        found.append([Measured(float(mean), float(error)) for mean, error in zip(estimate.mean, estimate.error, strict=True)])
+    return [max(column, key=lambda one: one.value) for column in zip(*found, strict=True)]
 
 
 def explicit(delays, arms):
@@ -70,15 +68,21 @@ def run(experiment):
     left.set_ylim(bottom=0.02)  # room for the legend
     draw_legend(left, fontsize=7, ncols=2, loc="lower left")
 
-    by_time = [np.full(rounds, s.delay) for rounds in s.horizons]
+    mzs22 = learners["MZS22"]
+    fixed = np.full(s.rounds, s.delay)
     by_total = [np.where(np.arange(s.rounds) % 16 < count, s.delay, 0) for count in s.waiting]
+    by_time = worst_over_gaps(experiment, mzs22, fixed, s.horizons)
     lines = (
-        (middle, "T", s.horizons, by_time),
-        (right, "total delay D", [int(theory.truncated(delays).sum()) for delays in by_total], by_total),
+        (middle, "T", s.horizons, by_time, [bound[at - 1] for at in s.horizons]),
+        (
+            right,
+            "total delay D",
+            [int(theory.truncated(delays).sum()) for delays in by_total],
+            [worst_over_gaps(experiment, mzs22, delays, [s.rounds])[0] for delays in by_total],
+            [float(explicit(delays, s.arms)[-1]) for delays in by_total],
+        ),
     )
-    for panel, what, x, sequences in lines:
-        y = [worst_over_gaps(experiment, delays) for delays in sequences]
-        top = [float(explicit(delays, s.arms)[-1]) for delays in sequences]
+    for panel, what, x, y, top in lines:
         power = exponent(x, y)
         draw_measured(panel, x, y, label="MZS22, worst gap")
         panel.plot(x, top, color="black", label="explicit bound")
@@ -97,9 +101,12 @@ def run(experiment):
             title=f"Growth in {what}: exponent {power.value:.2f}",
         )
         draw_legend(panel)
-        experiment.check(f"exponent of {what}", power, "at most", 0.6, kind="shape")
+        experiment.check(f"exponent of {what}", power, "at most", s.most_exponent, kind="shape")
         experiment.number(
             f"exponent of {what} in the explicit bound over the same range", exponent(x, [Measured(one) for one in top])
         )
         for at, regret, over in zip(x, y, top, strict=True):
             experiment.check(f"worst regret over gaps, {what} = {at}", regret, "at most", over)
+    never = worst_over_gaps(experiment, jb.Uniform(), fixed, s.horizons)
+    experiment.mutant("uniform play", "exponent of T", exponent(s.horizons, never))
+    experiment.mutant("uniform play", f"worst regret over gaps, T = {s.horizons[-1]}", never[-1])
