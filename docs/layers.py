@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "the round",
-        ("pending", "slots", "measure", "trial", "validation", "settings", "derivatives", "rounds", "game"),
+        ("pending", "slots", "measure", "trial", "cautions", "validation", "settings", "derivatives", "rounds", "game"),
         "plays that wait, one round, the loop, rollout()",
     ),
     (

@@ -17,12 +17,13 @@ import numpy as np
 from jaxbandit.delays import ArmDependent, Delays, Fixed, PacketLoss, UniformRandom
 from jaxbandit.game import Game, rollout
 from jaxbandit.learners.base import Learner, as_learner
-from jaxbandit.losses import Bernoulli, Losses
+from jaxbandit.losses import Bernoulli, Losses, ThroughStates
 from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.simulation import simulate
 from jaxbandit.trial import (
     TOLERANCE,
     a_round,
+    a_signal,
     an_observation,
     check_probabilities,
     delays_of,
@@ -116,6 +117,8 @@ def check_losses(losses: Any, *, rounds: int = 1000) -> None:
                     f"{name}: {method}({t}) is {wanted[wrong.argmax()]:.4f} for arm {arm}, and the mean{squares} of {SAMPLES:,} samples "
                     f"{found[wrong.argmax()]:.4f} ± {error[wrong.argmax()]:.4f}; they must agree"
                 )
+    if losses.num_signals:
+        _check_signal(name, law, jnp.int32(at[-1]))
     means = np.asarray(jax.vmap(law.expected)(jnp.asarray(some_rounds(rounds, losses.length))))
     if losses.stationary and np.abs(means - means[0]).max() > TOLERANCE:
         raise ValueError(f"{name}: stationary is True, but expected(t) moves; leave stationary out of the class")
@@ -132,6 +135,18 @@ def _samples(law: Losses, t: jax.Array, count: int) -> tuple[jax.Array, jax.Arra
     drawn = jnp.broadcast_to(law.sample(t, arm, noise), arm.shape)
     turned = jnp.broadcast_to(law.sample(t, arm[order], noise[order]), arm.shape)
     return drawn.reshape(-1, count), jnp.zeros_like(drawn).at[order].set(turned).reshape(-1, count)
+
+
+def _check_signal(name: str, law: Losses, t: jax.Array) -> None:
+    arm = jnp.repeat(jnp.asarray(some_arms(law.num_arms)), 64)
+    noise = jax.random.uniform(jax.random.key(7), arm.shape, float_dtype(), 1e-7, 1)
+    noise = jax.random.split(jax.random.key(7), arm.shape) if law.needs_key else noise
+    signal = jax.jit(lambda law, t, arm, noise: law.signal(t, arm, noise))(law, t, arm, noise)
+    if signal.shape != arm.shape or signal.dtype != jnp.int32 or not bool(jnp.all((signal >= 0) & (signal < law.num_signals))):
+        raise ValueError(
+            f"{name}: signal({t}, arm, noise) gives {signal.dtype}{list(signal.shape)} from {show(signal.min())} to {show(signal.max())}; "
+            f"one int32 from 0 to {law.num_signals - 1} is needed for each of {arm.size} plays"
+        )
 
 
 @jax.jit
@@ -198,12 +213,24 @@ def laws_to_play(num_arms: int) -> list[Delays]:
     return [Fixed(3), ArmDependent((UniformRandom(0, 4), *[PacketLoss(0.2, delay=2)] * (num_arms - 1)))]
 
 
+def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
+    """Bernoulli losses with these means; where the learner reads signals, plays show some, of which arm i shows those next to it."""
+    arms, signals = len(means), learner.num_signals
+    if not signals:
+        return Bernoulli(means)
+    if signals == 1 or arms == 1:
+        return ThroughStates(np.full((arms, signals), 1 / signals), Bernoulli(np.resize(means, signals)))
+    places = np.linspace(0, arms - 1, signals)
+    transitions = np.stack([np.interp(np.arange(arms), places, one) for one in np.eye(signals)], 1)
+    return ThroughStates(transitions, Bernoulli(np.interp(places, np.arange(arms), means)))
+
+
 def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:
     """Check a learner, also one of your own; silent if all is well.
 
     Shapes and types of what its methods return, for one run and for many; probabilities that are 0 or more and sum to 1, in
-    every round; an observation that has not arrived changes nothing; what the traits ``watches_plays``, ``adds_only`` and
-    ``adds_at_arm`` say; the same bits for a run alone and among others; the same program each time; it can be traced, also in batches
+    every round; an observation that has not arrived changes nothing; what the traits ``watches_plays``, ``adds_only``,
+    ``adds_at_arm`` and ``takes_sums`` say; the same bits for a run alone and among others; the same program each time; it can be traced, also in batches
     over its numbers.
 
     Args:
@@ -223,6 +250,8 @@ def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] |
     name, full = _name("learner", learner), as_learner(canonical(learner))
     _check_watching(name, full, num_arms)
     _check_observing(name, full, num_arms)
+    if full.takes_sums:
+        _check_sums(name, full, num_arms)
     for law in laws_to_play(num_arms) if delays is None else delays:
         if full.watches_plays and law.may_lose and not law.oblivious:
             continue  # such a game is refused: who waits cannot be known
@@ -230,7 +259,7 @@ def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] |
 
 
 def _check_play(name: str, learner: Any, law: Delays, num_arms: int) -> None:
-    losses = Bernoulli(np.linspace(0.3, 0.7, num_arms))
+    losses = losses_to_play(as_learner(learner), np.linspace(0.3, 0.7, num_arms))
     game = Game.set_up(learner, losses, law, jax.random.key(1), jnp.zeros(RUNS, jnp.uint32))
     state = jax.eval_shape(Game.start, game)
     _check_deterministic(name, "one of its methods", Game.step, game, state, jax.ShapeDtypeStruct((), jnp.int32))
@@ -266,8 +295,10 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
     def observed(full):
         first = full.init(num_arms, runs)
         _, memo, state = full.act(first, a_round(runs))
+        memo, state = a_signal(full, state, memo, runs)
         state = full.observe(state, an_observation(runs, memo, arrived=True))
         _, memo, state = full.act(state, a_round(runs, 2))
+        memo, state = a_signal(full, state, memo, runs, 2)
         arrived = an_observation(runs, memo, arrived=True)
         added = [jax.tree.map(jnp.subtract, full.observe(one, arrived), one) for one in (first, state)] if full.adds_only else []
         return state, full.observe(state, an_observation(runs, memo, arrived=False)), added
@@ -287,3 +318,24 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
             )
         if full.adds_at_arm and one.shape == (num_arms, *runs) and np.any(one[1:] != 0):
             raise ValueError(f"{name}: adds_at_arm is True, but an observation of arm 0 changes state{place} of another arm")
+
+
+def _check_sums(name: str, full: Learner, num_arms: int) -> None:
+    """With ``takes_sums``, two losses count as their sum does, whichever plays they are of."""
+    runs = (4,)
+
+    @jax.jit
+    def observed(full):
+        _, memo, state = full.act(full.init(num_arms, runs), a_round(runs))
+        whole = an_observation(runs, memo, arrived=True)
+        nobody = whole._replace(origin=whole.origin + 5, arm=whole.arm - 1, probability=whole.probability / 2)
+        first, second = nobody._replace(loss=0.25 * whole.loss), whole._replace(loss=0.75 * whole.loss)
+        return full.observe(state, nobody), full.observe(full.observe(state, first), second)
+
+    places = zip(*map(jax.tree_util.tree_leaves_with_path, observed(full)), strict=True)
+    for (path, one), (_, two) in places:
+        if not np.allclose(one, two, atol=TOLERANCE):
+            raise ValueError(
+                f"{name}: takes_sums is True, but observe makes something else of state{jax.tree_util.keystr(path)} if a loss comes in two "
+                "pieces, of another arm, round or probability; look at observation.loss alone and only add, or leave it out"
+            )

@@ -170,10 +170,16 @@ class Game:
         loss = jnp.broadcast_to(self.losses.sample(t, arm, noise), arm.shape).astype(dtype)
         delay = self.delays.draw(t, arm, loss, self._delay_noise(t))
 
-        play = Play(arm, loss, arms.pick(probabilities, arm), memo, self._feedback(acted, round, probabilities, arm, loss))
-        acted = self.learner.played(acted, round, arm, play.probability)
-        pending = pending.add(t, play, delay)
-        pending, learner = pending.deliver(t, self.delays.fixed_age(), self.learner.observe, acted, differentiable)
+        probability, feedback = arms.pick(probabilities, arm), self._feedback(acted, round, probabilities, arm, loss)
+        acted = self.learner.played(acted, round, arm, probability)
+        if self.losses.num_signals:
+            memo, acted = self.learner.signalled(acted, round, arm, self.losses.signal(t, arm, noise), memo)
+        play = Play(arm, loss, probability, memo, feedback)
+        pending, shares = pending.add(t, play, delay), self.delays.pieces()
+        if shares is not None and isinstance(pending, Pending):
+            pending, learner = pending.deliver_sum(t, shares, self.learner.observe, acted)
+        else:
+            pending, learner = pending.deliver(t, self.delays.fixed_age(), self.learner.observe, acted, differentiable)
 
         means = self.losses.expected(t)
         above = means - means.min(0)
@@ -269,7 +275,8 @@ def _first_memo(game: Game, learner: Any) -> tuple[Any, Any]:
     first = game._round(jnp.ones((), jnp.int32), None, none, none.astype(float_dtype()))
     probabilities, memo, acted = game.learner.act(learner, first)
     zero = jnp.zeros(game.runs.shape, jnp.int32)
-    return memo, game._feedback(acted, first, probabilities, zero, zero.astype(float_dtype()))
+    feedback = game._feedback(acted, first, probabilities, zero, zero.astype(float_dtype()))
+    return (game.learner.signalled(acted, first, zero, zero, memo)[0] if game.losses.num_signals else memo), feedback
 
 
 @pytree_dataclass

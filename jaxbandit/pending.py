@@ -178,6 +178,20 @@ class Pending:
         pending, state = (self, state) if self.side is None else self._deliver_side(t, observe, state, differentiable)
         return pending._deliver_listed(t, observe, state, differentiable)
 
+    def deliver_sum(self, t: jax.Array, shares: jax.Array, observe: Callable, state: Any) -> tuple["Pending", Any]:
+        """Hand the sum of all pieces of losses that come at the end of round t to ``observe``, as one observation of no arm.
+
+        ``shares [M]`` of a loss come after 0, 1, … rounds. The ring holds a loss of 0 for plays that were never made.
+        """
+        size = self.plays.arm.shape[0]
+        age = row(t - jnp.arange(size, dtype=jnp.int32), size)  # of the play in each row
+        weights = jnp.pad(shares, (0, size - shares.shape[0]))[age]
+        total = (self.plays.loss * weights.reshape(size, *[1] * (self.plays.loss.ndim - 1))).sum(0)
+        nobody = Play(jnp.full_like(self.plays.arm[0], -1), total, jnp.ones_like(total), read_row(self.plays.memo, row(t, size)))
+        state = observe(state, _observation(jnp.asarray(True), t, nobody))
+        done = (t >= shares.shape[0]).astype(jnp.int32)
+        return self.replace(outstanding=self.outstanding - done, mask=None), state
+
     def _deliver_aged(self, t, age, observe, state):
         play = read_row(self.plays, self._row(t - age))
         arrived = (t > age) & (play.arm >= 0)

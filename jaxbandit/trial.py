@@ -69,6 +69,7 @@ _sample = jax.jit(lambda law, *told: law.sample(*told))
 _draw = jax.jit(lambda law, *told: law.draw(*told))
 _init = jax.jit(lambda learner, num_arms, runs: learner.init(num_arms, runs), static_argnums=(1, 2))
 _act = jax.jit(lambda learner, state, runs: learner.act(state, a_round(runs)), static_argnums=2)
+_signalled = jax.jit(lambda learner, state, memo, runs: a_signal(learner, state, memo, runs), static_argnums=3)
 _observe = jax.jit(lambda learner, state, memo, runs: learner.observe(state, an_observation(runs, memo, True)), static_argnums=3)
 
 
@@ -166,6 +167,12 @@ def a_round(runs: tuple[int, ...], t: int = 1, is_outstanding: Callable | None =
     )
 
 
+def a_signal(learner: Learner, state: Any, memo: Any, runs: tuple[int, ...], t: int = 1) -> tuple[Any, Any]:
+    """Memo and state of a learner that reads signals once it has seen the signal 0 of a play of arm 0; of any other as they are."""
+    zero = jnp.zeros(runs, jnp.int32)
+    return learner.signalled(state, a_round(runs, t), zero, zero, memo) if learner.num_signals else (memo, state)
+
+
 def an_observation(runs: tuple[int, ...], memo: Any, arrived: bool) -> Observation:
     """Of round 1 and arm 0; or one that has not arrived, filled with what must not be looked at."""
     if arrived:
@@ -188,6 +195,8 @@ def try_learner(learner: Any, num_arms: int) -> None:
             name, "act(state, round)", probabilities, (num_arms, *runs), f"a probability for each of {num_arms} arms and each run"
         )
         _same(name, "act(state, round)", state, after)
+        memo, after = _signalled.eval_shape(full, after, memo, runs)
+        _same(name, "signalled(state, round, arm, signal, memo)", state, after)
         _same(name, "observe(state, observation)", state, _observe.eval_shape(full, state, memo, runs))
     if _numbers_known(learner):
         check_probabilities(f"{name}: act(state, round) in round 1", np.asarray(_first_probabilities(full, num_arms)))

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-import warnings
 from types import FunctionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,12 +11,13 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.cautions import warn_about_burn_in, warn_about_max_delay
 from jaxbandit.delays import Delays
 from jaxbandit.delays.base import check_bound
 from jaxbandit.learners.base import Learner, as_learner
 from jaxbandit.learners.wrappers import Wrapper
 from jaxbandit.losses import Losses
-from jaxbandit.pytrees import MOST_ROUNDS, Limits, facts, field_values, is_concrete, is_numeric, limits, show
+from jaxbandit.pytrees import MOST_ROUNDS, Limits, field_values, is_concrete, is_numeric, limits, show
 from jaxbandit.trial import try_game
 
 
@@ -123,9 +123,10 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any) -> None:
             )
     if as_learner(learner).watches_plays and not delays.oblivious:
         _check_watched(learner, delays, rounds)
+    _check_shape_of_feedback(learner, losses, delays)
     try_game(learner, losses, delays, rounds)
-    _warn_about_max_delay(learner, delays)
-    _warn_about_burn_in(learner, losses, rounds)
+    warn_about_max_delay(learner, delays)
+    warn_about_burn_in(learner, losses, rounds)
 
 
 def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
@@ -134,6 +135,20 @@ def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
         raise ValueError(
             f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} asks which plays are outstanding, and "
             f"feedback that depends on the arm may be lost; give the laws bound={show(rounds)}, the number of rounds"
+        )
+
+
+def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> None:
+    read, shown, name = as_learner(learner).num_signals, losses.num_signals, type(learner).__name__
+    if delays.pieces() is not None and not as_learner(learner).takes_sums:
+        raise ValueError(
+            f"delays={type(delays).__name__}(…): losses come in pieces of which only sums are seen, and {name} needs each play's own; "
+            f"give jb.CoLo({name}(…), delay={delays.bound})"
+        )
+    if read and read != shown:
+        told = f"plays show {shown} signals" if shown else "plays show no signals"
+        raise ValueError(
+            f"losses={type(losses).__name__}(…): {told}, and {name} reads {read}; give losses.ThroughStates with {read} states"
         )
 
 
@@ -284,6 +299,7 @@ EACH = {
     "P": "phase",
     "N": "recorded play",
     "M": "delay from 0 on",
+    "S": "signal",
 }  # what the letters of axes stand for
 
 
@@ -349,52 +365,3 @@ def _range(limits: Limits, noun: str, value: Any) -> str:
     if limits.open_low:
         return f"{noun} above {limits.low:.10g}"
     return noun if math.isinf(limits.low) else f"{noun}, {limits.low:.10g} or more"
-
-
-_warned: set[tuple] = set()
-
-
-def _warn_about_max_delay(learner: Any, delays: Delays) -> None:
-    for field, fact in facts(learner).items():
-        value = vars(learner)[field]
-        if fact == "max_delay" and is_concrete((value, delays)):
-            _warn_if_longer(type(learner).__name__, field, float(np.max(np.asarray(value))), delays)
-
-
-def _warn_if_longer(name: str, field: str, told: float, delays: Delays) -> None:
-    longest = float(np.max(np.asarray(delays.longest())))
-    case = (name, told, longest)
-    if told < longest and case not in _warned:
-        _warned.add(case)
-        can_come = "feedback can be lost" if math.isinf(longest) else f"delays of {longest:.0f} can come"
-        warnings.warn(
-            f"{name}({field}={told:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
-            stacklevel=6,
-        )
-
-
-def burn_in(learner: Any, losses: Losses) -> float | None:
-    """About how many rounds the learner explores at the start; None where means move, so that no gap is known, or nobody knows."""
-    if not (losses.stationary and is_concrete((learner, losses))):
-        return None
-    with jax.ensure_compile_time_eval():  # also where the game is played inside jit
-        means = np.asarray(losses.expected(jnp.ones((), jnp.int32)), np.float64)
-    gaps = means - means.min()
-    longest = as_learner(learner).burn_in(losses.num_arms, float(gaps[gaps > 0].min())) if np.any(gaps > 0) else None
-    return None if longest is None else float(np.max(np.asarray(longest)))
-
-
-def _warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
-    """Whether the learner explores for longer than the game lasts."""
-    longest = burn_in(learner, losses)
-    if longest is None or not is_concrete(rounds) or longest <= rounds:
-        return
-    case = (type(learner).__name__, longest, int(rounds))
-    if case not in _warned:
-        _warned.add(case)
-        warnings.warn(
-            f"{show(learner)}: with its constants it plays nearly uniformly for about {case[1]:,.0f} rounds "
-            f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; "
-            f"divide factor by {max(10 * longest / case[2], 2):,.0f} to make it a tenth of the game, or play more rounds",
-            stacklevel=5,
-        )

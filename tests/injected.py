@@ -21,10 +21,11 @@ from jaxbandit.pytrees import canonical, float_dtype
 QUICK = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def injected(learner, arms, losses, delays, key=None) -> dict:
+def injected(learner, arms, losses, delays, key=None, signals=None) -> dict:
     """Probabilities ``[T, K]``, the final state, and the outstanding counts ``[T]``.
 
-    ``arms [T]`` are the arms played, ``losses [T, K]``, ``delays [T]`` whole numbers or ``math.inf`` (never arrives).
+    ``arms [T]`` are the arms played, ``losses [T, K]``, ``delays [T]`` whole numbers or ``math.inf`` (never arrives),
+    ``signals [T, K]`` what each play would show at once.
     """
     losses, dtype = np.asarray(losses), float_dtype()
     rounds, num_arms = losses.shape
@@ -34,7 +35,7 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
     arrivals = jnp.asarray(np.concatenate([[0], arrival]), jnp.int32)
 
     @QUICK
-    def act(state, t, outstanding, total, arm):
+    def act(state, t, outstanding, total, arm, signal):
         def is_outstanding(s):
             return (s >= 1) & (s < t) & (arrivals[jnp.clip(s, 0, rounds)] >= t)
 
@@ -43,7 +44,9 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
 
         round = Round(t, outstanding, total, words, is_outstanding)
         x, memo, state = learner.act(state, round)
-        return x, memo, as_learner(learner).played(state, round, arm, x[arm])
+        state = as_learner(learner).played(state, round, arm, x[arm])
+        memo, state = (memo, state) if signals is None else learner.signalled(state, round, arm, signal, memo)
+        return x, memo, state
 
     observe = QUICK(learner.observe)
     state, total = learner.init(num_arms, ()), 0
@@ -51,7 +54,9 @@ def injected(learner, arms, losses, delays, key=None) -> dict:
     for t in range(1, rounds + 1):
         counts[t - 1] = outstanding = int((arrival[: t - 1] >= t).sum())
         total += outstanding
-        x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype), jnp.int32(arms[t - 1]))
+        arm = int(arms[t - 1])
+        shown = jnp.int32(0 if signals is None else signals[t - 1][arm])
+        x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype), jnp.int32(arm), shown)
         probabilities[t - 1] = np.asarray(x)
         plays[t] = (x[arms[t - 1]], memo)
         for s in range(1, t + 1):

@@ -6,14 +6,14 @@ import warnings
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import validation
+from jaxbandit import cautions, validation
 
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.9])
 
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet(monkeypatch):
-    monkeypatch.setattr(validation, "_warned", set())
+    monkeypatch.setattr(cautions, "_warned", set())
 
 
 def notes(learner, losses, rounds, delays=None):

@@ -66,6 +66,11 @@ class Agent:
         self.names = _check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
         validate_learner(learner)
+        if as_learner(learner).num_signals:
+            name = type(learner).__name__
+            raise ValueError(
+                f"learner={name}(…): {name} reads the signal of each play, which an agent has no call for; use jb.simulate"
+            )
         check_key(key)
         if fleet is not None and (not isinstance(fleet, int | np.integer) or isinstance(fleet, bool) or fleet < 1):
             raise ValueError(f"fleet={show(fleet)}: a fleet is a number of learners, 1 or more; None is a single learner")

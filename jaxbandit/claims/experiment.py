@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 
 from jaxbandit import plots
+from jaxbandit.cautions import burn_in
 from jaxbandit.claims.mark import code_mark
 from jaxbandit.claims.verdict import Check, Kind, Measured, Mutant, width
 from jaxbandit.forms import block_size
 from jaxbandit.measure import ControlVariates
 from jaxbandit.result import Result, fingerprint
 from jaxbandit.simulation import simulate
-from jaxbandit.validation import burn_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

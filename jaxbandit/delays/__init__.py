@@ -15,6 +15,7 @@ from jaxbandit.delays.fixed import Fixed, PacketLoss
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
 from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
+from jaxbandit.delays.spread import Spread
 from jaxbandit.delays.traces import load_trace
 
 REGISTRY: dict[str, type[Delays]] = {
@@ -31,6 +32,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "loss-dependent": LossDependent,
     "delay-as-payoff": DelayAsPayoff,
     "empirical": Empirical,
+    "spread": Spread,
 }
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "PacketLoss",
     "Pareto",
     "Poisson",
+    "Spread",
     "Trace",
     "UniformRandom",
     "load_trace",

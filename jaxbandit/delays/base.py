@@ -38,6 +38,13 @@ class Delays:
         """The one delay of all plays whose feedback comes; None if delays may differ. Needs no lists of who is due when."""
         return None
 
+    def pieces(self) -> jax.Array | None:
+        """The shares of a play's loss that come after 0, 1, … rounds, where it comes in pieces of which a learner sees the sums.
+
+        None: losses come whole. The last piece comes with :meth:`fixed_age`, which all plays must have.
+        """
+        return None
+
     def longest(self) -> ArrayLike:
         """The longest delay that can come, ∞ if feedback can be lost."""
         return jnp.inf if self.may_lose else self.bound
@@ -80,6 +87,8 @@ class Composed(Delays):
         for place, law in self.parts().items():
             if not isinstance(law, Delays):
                 raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay law such as jb.delays.Fixed(10)")
+            if law.pieces() is not None:
+                raise ValueError(f"{name}({place}={type(law).__name__}(…)): a law of pieces holds for all plays or none")
             if law.long_waits:
                 raise ValueError(
                     f"{name}({place}={type(law).__name__}(…)): a law with outliers holds for all plays or none; "

@@ -7,6 +7,7 @@ from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
 from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
+from jaxbandit.learners.colo import CoLo
 from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
@@ -15,7 +16,9 @@ from jaxbandit.learners.odaaf import ODAAF
 from jaxbandit.learners.opse import OptimisticPessimisticElimination
 from jaxbandit.learners.sapo import DelayedSAPO
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
+from jaxbandit.learners.states import EstimatedStateExp3, StateExp3
 from jaxbandit.learners.thompson import DelayedThompson
+from jaxbandit.learners.tracking import LimitedTracking
 from jaxbandit.learners.tsallis import TsallisINF
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1
 from jaxbandit.learners.uniform import Uniform
@@ -66,12 +69,16 @@ REGISTRY = Registry(
         "phased-elimination": PhasedElimination,
         "opse": OptimisticPessimisticElimination,
         "odaaf": ODAAF,
+        "state-exp3": StateExp3,
+        "estimated-state-exp3": EstimatedStateExp3,
         "sliding-window-ucb": SlidingWindowUCB,
         "discounted-ucb": DiscountedUCB,
         "sliding-window-thompson": SlidingWindowThompson,
         "discounted-thompson": DiscountedThompson,
         "qpm-d": QPMD,
         "bold": BOLD,
+        "colo": CoLo,
+        "limited-tracking": LimitedTracking,
         "uniform": Uniform,
     }
 )

@@ -53,6 +53,7 @@ class Observation(NamedTuple):
     probability: jax.Array  # [...] of the arm at play time
     memo: Any  # what the learner left with the play
     jump: Any = None  # see jaxbandit.gradients.jump, where the gradient of the expected regret is asked for
+    weight: Any = None  # [...] what the estimate is multiplied by, for how few such observations there are; None: 1
 
     def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
@@ -67,7 +68,8 @@ class Observation(NamedTuple):
         divisor = probability if floor is None else jnp.maximum(probability, floor)
         weighted = jnp.where(self.arrived, loss, 0) / jnp.where(self.arrived, divisor, 1)
         estimate = self.at_arm(weighted, num_arms) if self.jump is None else self.jump.estimate(self, weighted, floor)
-        return estimate if baseline is None else jnp.where(self.arrived, baseline, 0) + estimate
+        estimate = estimate if baseline is None else jnp.where(self.arrived, baseline, 0) + estimate
+        return estimate if self.weight is None else self.weight * estimate
 
     def at_arm(self, value: jax.Array, num_arms: int) -> jax.Array:
         """``value [...]`` in the row of the played arm, 0 elsewhere; ``[K, ...]``."""
@@ -87,6 +89,10 @@ class Learner:
     adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
     importance_weighted: bool = False  # feedback enters only through `Observation.loss_estimate`: see ImportanceWeighted
     has_floor: bool = False  # it gives `loss_estimate` a floor
+    takes_sums: bool = (
+        False  # `observe` only adds up losses: what comes in a round may come as one sum, of nobody knows which plays
+    )
+    num_signals: int = 0  # it reads the signals that plays show at once, so many different ones; 0: it reads none
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
@@ -106,6 +112,13 @@ class Learner:
     def played(self, state: Any, round: Round, arm: jax.Array, probability: jax.Array) -> Any:
         """The state once the learner knows which arm was drawn, before any feedback; called between act and observe."""
         return state
+
+    def signalled(self, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
+        """``(memo, state)`` once the learner has seen the signal of its play; called after :meth:`played` where losses have signals.
+
+        ``memo`` is that of :meth:`act`; the one that is returned waits with the play.
+        """
+        return memo, state
 
     def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array] | None:
         """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.

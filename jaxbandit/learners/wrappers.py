@@ -1,6 +1,7 @@
-"""Wrappers that let a learner for games without delays play with delays: QPM-D and BOLD."""
+"""Wrappers around a base learner. Two of them let a learner for games without delays play with delays: QPM-D and BOLD."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,14 @@ from jaxbandit.rows import read_row, write_own_row
 
 
 class Wrapper(Learner):
-    """What the wrappers share: a ``base``, which never sees a delay, and a ``capacity``."""
+    """What all wrappers share: a ``base``."""
 
     base: Any
-    capacity: int
+    hands_on_signals: bool = False  # the base sees the signals of its plays
+
+    @property
+    def num_signals(self) -> int:
+        return self.inner.num_signals
 
     @property
     def inner(self) -> Learner:
@@ -31,6 +36,17 @@ class Wrapper(Learner):
         except TypeError:
             name = type(self).__name__
             raise TypeError(f"{name}(base={show(self.base)}): the base is a learner, such as jb.TsallisINF()") from None
+        if self.inner.num_signals and not self.hands_on_signals:
+            name, base = type(self).__name__, type(self.base).__name__
+            raise ValueError(
+                f"{name}(base={base}(…)): the base would see no signals here, which {base} reads; BOLD hands them on"
+            )
+
+
+class Sized(Wrapper):
+    """What QPM-D and BOLD share: room for so many losses or copies; the base never sees a delay."""
+
+    capacity: int
 
     def _check_capacity(self, needed: Any, what: str) -> None:
         needed = np.asarray(needed)
@@ -62,7 +78,7 @@ class QPMDState:
 
 
 @pytree_dataclass
-class QPMD(Wrapper):
+class QPMD(Sized):
     """QPM-D: a queue of arrived losses for each arm, in front of a learner without delays.
 
     The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
@@ -93,7 +109,7 @@ class QPMD(Wrapper):
         count, zero = jnp.zeros((num_arms, *runs_shape), jnp.int32), jnp.zeros(runs_shape, jnp.int32)
         base = self.inner.init(num_arms, runs_shape)
         words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
-        memo = jax.eval_shape(_base_memo, self.inner, base, zero, words)
+        memo = jax.eval_shape(base_memo, self.inner, base, zero, words)
         memo = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), memo)
         dialogue = Dialogue(base, memo, zero, jnp.ones(runs_shape, float_dtype()), zero, count)
         return QPMDState(dialogue, jnp.zeros((self.capacity * num_arms, *runs_shape), float_dtype()), count, zero)
@@ -132,7 +148,7 @@ class QPMD(Wrapper):
     def _ask(self, dialogue: Dialogue, words: randomness.Words, number) -> Dialogue:
         """The base's next answer; ``number`` counts the questions of this round, each with two pairs of words of its own."""
         clock = dialogue.clock + 1
-        round = _undelayed(clock, lambda pair=0: randomness.fold(words, 2 * number + 1, pair))
+        round = undelayed(clock, lambda pair=0: randomness.fold(words, 2 * number + 1, pair))
         probabilities, memo, base = self.inner.act(dialogue.base, round)
         uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
         arm = draw(probabilities, uniform)
@@ -170,7 +186,7 @@ class BOLDState:
 
 
 @pytree_dataclass
-class BOLD(Wrapper):
+class BOLD(Sized):
     """BOLD: a copy of a learner without delays for each outstanding play.
 
     Each play is made by the free copy with the smallest number, which then waits for the feedback. A copy has its own
@@ -192,6 +208,7 @@ class BOLD(Wrapper):
 
     base: Learner | Any
     capacity: int = static(low=1, fact="copies")
+    hands_on_signals: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> BOLDState:
         base = self.inner.init(num_arms, runs_shape)
@@ -204,7 +221,7 @@ class BOLD(Wrapper):
         # If all wait, the last copy plays again although it waits: wrong, but finite, and `needed` tells.
         copy = constant_min(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
         clock = read_row(state.clock, copy) + 1
-        probabilities, memo, base = self.inner.act(read_row(state.base, copy), _undelayed(clock, round.words))
+        probabilities, memo, base = self.inner.act(read_row(state.base, copy), undelayed(clock, round.words))
         state = BOLDState(
             write_own_row(state.base, base, copy),
             write_own_row(state.clock, clock, copy),
@@ -217,9 +234,18 @@ class BOLD(Wrapper):
     def played(self, state: BOLDState, round: Round, arm: jax.Array, probability: jax.Array) -> BOLDState:
         if type(self.inner).played is Learner.played:
             return state  # the default: spare the copying of the copy's state
-        clock = _undelayed(read_row(state.clock, state.playing), round.words)
+        clock = undelayed(read_row(state.clock, state.playing), round.words)
         base = self.inner.played(read_row(state.base, state.playing), clock, arm, probability)
         return BOLDState(write_own_row(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
+
+    def signalled(self, state: BOLDState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, BOLDState]:
+        if not self.inner.num_signals:
+            return memo, state
+        copy, base = state.playing, read_row(state.base, state.playing)
+        clock = undelayed(read_row(state.clock, copy), round.words)
+        waiting, base = self.inner.signalled(base, clock, arm, signal, memo[1])
+        bases = write_own_row(state.base, base, copy)
+        return (copy, waiting), BOLDState(bases, state.clock, state.waits, copy, state.needed)
 
     def observe(self, state: BOLDState, observation: Observation) -> BOLDState:
         copy, memo = observation.memo
@@ -233,11 +259,12 @@ class BOLD(Wrapper):
         self._check_capacity(state.needed, "copies were needed at once, one for each outstanding play")
 
 
-def _base_memo(base, state, clock, words):
-    return base.act(state, _undelayed(clock, lambda pair=0: randomness.fold(words, 0, pair)))[1]
+def base_memo(base: Learner, state: Any, clock: jax.Array, words: randomness.Words) -> Any:
+    """The memo of the base's answer in its round ``clock``; asked for its shapes."""
+    return base.act(state, undelayed(clock, lambda pair=0: randomness.fold(words, 0, pair)))[1]
 
 
-def _undelayed(clock, words) -> Round:
+def undelayed(clock: jax.Array, words: Callable[..., randomness.Words]) -> Round:
     """The base's round ``clock [...]``: it never sees an outstanding play."""
     none = jnp.zeros(clock.shape, jnp.int32)
     return Round(clock, none, none.astype(float_dtype()), words, lambda s: jnp.zeros(jnp.shape(s), bool))

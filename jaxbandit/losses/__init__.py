@@ -7,9 +7,10 @@ declares all that may be asked of a law.
 """
 
 from jaxbandit.losses.base import Losses
-from jaxbandit.losses.coins import Bernoulli, StochasticallyConstrained, Switching
+from jaxbandit.losses.coins import Bernoulli, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
+from jaxbandit.losses.states import ThroughStates
 from jaxbandit.losses.table import Table
 
 REGISTRY: dict[str, type[Losses]] = {
@@ -19,7 +20,9 @@ REGISTRY: dict[str, type[Losses]] = {
     "table": Table,
     "stochastically-constrained": StochasticallyConstrained,
     "switching": Switching,
+    "drifting": Drifting,
     "corrupted": Corrupted,
+    "through-states": ThroughStates,
 }
 
 __all__ = [
@@ -28,8 +31,10 @@ __all__ = [
     "Beta",
     "ClippedNormal",
     "Corrupted",
+    "Drifting",
     "Losses",
     "StochasticallyConstrained",
     "Switching",
     "Table",
+    "ThroughStates",
 ]

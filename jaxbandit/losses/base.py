@@ -20,6 +20,7 @@ class Losses:
     num_arms: int = 0  # K; every law must say it
     stationary: bool = False  # the means are the same in every round
     needs_key: bool = False  # `sample` gets a JAX key for each run in place of a uniform number
+    num_signals: int = 0  # S: a play shows one of S signals at once, its loss comes later; 0: plays show nothing
     length: int | None = None  # how many rounds there are losses for; None: any number
     chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
     value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
@@ -35,6 +36,10 @@ class Losses:
     def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         """The loss of ``arm [...]`` in round t, in [0, 1]; ``noise [...]`` is uniform in (0, 1), or keys (``needs_key``)."""
         raise NotImplementedError(f"{type(self).__name__} has no method sample(t, arm, noise)")
+
+    def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+        """The signal, int32 from 0 to S - 1, of the play whose loss is ``sample(t, arm, noise)``; where ``num_signals`` is S > 0."""
+        raise NotImplementedError(f"{type(self).__name__} has no method signal(t, arm, noise)")
 
     def second_moment(self, t: jax.Array) -> jax.Array:
         """E[ℓ²] of each arm in round t, ``[K]``; as given here right for losses 0 and 1. Sharpens gradients, nothing else."""

@@ -123,3 +123,35 @@ class Switching(Losses):
 
     def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return coin(self.expected(t), arm, noise)
+
+
+@pytree_dataclass
+class Drifting(Losses):
+    """Bernoulli losses whose means move in straight lines, from ``start`` in round 1 to ``end``, which they keep after ``rounds`` rounds.
+
+    Args:
+      start: ``[K]`` mean losses of round 1.
+      end: ``[K]`` mean losses of round ``rounds + 1`` and all later ones.
+      rounds: how many rounds it takes.
+
+    >>> import jaxbandit as jb
+    >>> jb.losses.Drifting([0.25, 0.5], [0.75, 0.5], rounds=100).expected(t=51)
+    Array([0.5, 0.5], dtype=float32)
+    """
+
+    start: Numbers = number(high=1.0, axes="K")
+    end: Numbers = number(high=1.0, axes="K")
+    rounds: ArrayLike = number(low=1, high=MOST_ROUNDS)
+    chance_fields: ClassVar[tuple[str, ...]] = ("start", "end")
+
+    @property
+    def num_arms(self) -> int:
+        return np.shape(self.start)[0]
+
+    def expected(self, t: jax.Array) -> jax.Array:
+        start, end = as_float(self.start), as_float(self.end)
+        share = jnp.minimum((jnp.asarray(t) - 1).astype(start.dtype) / self.rounds, 1)
+        return (1 - share) * start + share * end
+
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+        return coin(self.expected(t), arm, noise)

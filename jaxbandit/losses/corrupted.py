@@ -40,7 +40,7 @@ class Corrupted(Losses):
         return self.base.needs_key
 
     def check(self) -> None:
-        if not isinstance(self.base, Losses) or not self.base.stationary:
+        if not isinstance(self.base, Losses) or not self.base.stationary or self.base.num_signals:
             raise ValueError(
                 f"losses.Corrupted(base={type(self.base).__name__}(...)): the base must have constant means "
                 "(Bernoulli, Beta or ClippedNormal), so that the budget is spent exactly"

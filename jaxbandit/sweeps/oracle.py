@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.losses import Losses
+from jaxbandit.losses import Losses, ThroughStates
 from jaxbandit.pytrees import facts, field_values
 from jaxbandit.sweeps.spec import ORACLE
 
@@ -28,6 +28,8 @@ class Oracle:
     ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
     ``mean_delay``        the mean of the delays that can come
     ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) has come within 0, 1, … rounds
+    ``transitions``       with which probability each arm leads to each state, of losses.ThroughStates
+    ``signals``           how many signals plays may show
     ``gaps``              mean losses less the best arm's, averaged over the rounds if they move
     ====================  ===========================================================================
     """
@@ -115,6 +117,16 @@ class Oracle:
         counts = np.bincount(np.minimum(np.asarray(drawn), law.bound + 1), minlength=law.bound + 2)
         return np.cumsum(counts[:-1]) / QUANTILES
 
+    def transitions(self) -> np.ndarray:
+        if not isinstance(self.losses, ThroughStates):
+            raise ValueError(f"under {type(self.losses).__name__} plays lead to no states; give numbers")
+        return np.asarray(self.losses.transitions)
+
+    def signals(self) -> int:
+        if not self.losses.num_signals:
+            raise ValueError(f"under {type(self.losses).__name__} plays show no signals; give a number")
+        return self.losses.num_signals
+
     def gaps(self) -> np.ndarray:
         means = np.asarray(self.losses.expected(jnp.int32(1)), np.float64)
         if not self.losses.stationary:
@@ -132,5 +144,7 @@ FACTS: dict[str, Callable[[Oracle], Any]] = {
     "total_delay": Oracle.total_delay,
     "mean_delay": Oracle.mean_delay,
     "conversion_curve": Oracle.conversion_curve,
+    "transitions": Oracle.transitions,
+    "signals": Oracle.signals,
     "gaps": Oracle.gaps,
 }

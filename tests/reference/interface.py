@@ -24,6 +24,9 @@ class Reference:
         """Arm ``arm`` was drawn in round t."""
         self.played_arm[t] = arm
 
+    def shown(self, t: int, signal: int) -> None:
+        """The play of round t shows ``signal``, at once."""
+
     def observe(self, t: int, s: int, arm: int, loss: float) -> None:
         """At the end of round t the loss of play s arrives (ascending s)."""
 
@@ -55,7 +58,7 @@ def draw(probabilities, uniform: float) -> int:
     return int(np.flatnonzero(np.asarray(probabilities) > 0)[-1])  # the sum fell short of 1 by rounding
 
 
-def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabilities=None) -> dict:
+def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabilities=None, signals=None) -> dict:
     """Run ``learner`` for T rounds.
 
     arms: list of T arms to inject, or None to draw from the probabilities with ``rng``.
@@ -63,6 +66,7 @@ def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabi
     probabilities: None, or [T, K] from another implementation, used in the loss estimates instead of the learner's own
     x_t. Even on injected arms rounding errors can grow (a smaller x makes a larger estimate makes a smaller x); with
     injected probabilities two implementations can be compared step by step at any horizon.
+    signals: None, or [T, K], what a play of each arm would show.
     Returns probabilities [T, K] (the learner's own), sigma [T] (outstanding at the start of each round), arms [T],
     delays [T], learner.
     """
@@ -78,6 +82,8 @@ def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabi
             learner.force(t, probabilities[t - 1])
         arm = int(arms[t - 1]) if arms is not None else draw(x, rng.random())
         learner.played(t, arm)
+        if signals is not None:
+            learner.shown(t, int(signals[t - 1][arm]))
         loss_of[t] = float(losses[t - 1, arm])
         delay = delays(t, arm, loss_of[t]) if callable(delays) else delays[t - 1]
         pending[t] = t + delay

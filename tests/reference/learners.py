@@ -24,6 +24,7 @@ from .ftrl import (  # noqa: F401
     project,
 )
 from .interface import Reference, draw, play  # noqa: F401
+from .late import CoLo, LimitedTracking, StateExp3  # noqa: F401
 from .odaaf import ODAAF  # noqa: F401
 from .sapo import DelayedSAPO  # noqa: F401
 from .shapes import (  # noqa: F401

@@ -1,0 +1,55 @@
+"""Losses that come in pieces."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.delays.base import Delays
+from jaxbandit.pytrees import Numbers, is_concrete, number, pytree_dataclass, show
+
+WITHIN = 1e-4  # how far the sum of the shares may be from 1
+
+
+@pytree_dataclass
+class Spread(Delays):
+    """Every loss comes in pieces, the share ``shares[j]`` of it at the end of the j-th round after the play; only their sum is seen.
+
+    What is seen in round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, nobody says from which plays: composite anonymous feedback. Only
+    learners that need no more can play (they say ``takes_sums``), as :class:`jaxbandit.CoLo` does. A play is outstanding until its last
+    piece has come.
+
+    Args:
+      shares: of a loss that come after 0, 1, … rounds; they sum to 1.
+
+    >>> import jaxbandit as jb
+    >>> jb.delays.Spread([0.5, 0.25, 0.25]).longest()
+    2
+    """
+
+    shares: Numbers = number(high=1.0, axes="M")
+    shared: ClassVar[bool] = True
+    oblivious: ClassVar[bool] = True
+    noisy: ClassVar[bool] = False
+    may_lose: ClassVar[bool] = False
+
+    @property
+    def bound(self) -> int:
+        return max(np.shape(self.shares)[0] - 1, 0) if np.ndim(self.shares) else 0
+
+    def check(self, num_arms: int) -> None:
+        if is_concrete(self.shares) and abs(np.asarray(self.shares, np.float64).sum() - 1) > WITHIN:
+            total = float(np.asarray(self.shares, np.float64).sum())
+            raise ValueError(
+                f"delays.Spread(shares={show(self.shares)}): the shares of a loss sum to 1, and these to {show(total)}"
+            )
+
+    def fixed_age(self) -> jax.Array:
+        return jnp.asarray(self.bound, jnp.int32)
+
+    def pieces(self) -> jax.Array:
+        return jnp.asarray(self.shares)
+
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
+        return jnp.asarray(self.bound, jnp.int32)

@@ -1,0 +1,100 @@
+"""Sums without names again: a wrapper that lets any learner play where losses come in pieces of which only sums are seen."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxbandit import randomness
+from jaxbandit.arms import draw, one_hot, pick
+from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.wrappers import Wrapper, base_memo, undelayed
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
+
+
+@pytree_dataclass
+class CoLoState:
+    """The base, its last answer, and what has come since."""
+
+    base: Any  # the base's state after the last loss it was fed
+    answered: Any  # the same after its last answer; forgotten if that answer is never judged
+    memo: Any  # of that answer
+    arm: jax.Array  # [...] int32, the arm that was drawn from it
+    probability: jax.Array  # [...] of that arm
+    clock: jax.Array  # [...] int32, the base's round
+    played: jax.Array  # [...] int32, for how many rounds the arm has been played
+    total: jax.Array  # [...] what came in those of them that tell of this arm alone
+
+
+@pytree_dataclass
+class CoLo(Wrapper):
+    """CoLo: a base for games without delays plays where losses are spread over d + 1 rounds and only sums are seen.
+
+    In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
+    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base is fed: what came in the last d + 1 of
+    these rounds, which is of no other arm, over 2d + 1, as the loss of this arm. The base's rounds are the arms it is fed for. With
+    d = 0 it is the base itself.
+
+    That these d + 1 rounds are summed up follows from what must not be mixed in: the text that was read gives the coins, the 2d rounds
+    and the divisor, not the window. Round 1 always draws.
+
+    Args:
+      base: any learner, such as :class:`jaxbandit.TsallisINF`.
+      delay: d, after how many rounds the last piece of a loss comes.
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.colo import CoLo
+    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Spread([0.5, 0.25, 0.25]), rounds=100,
+    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Cesa-Bianchi, Cesari, Colomboni, Gentile & Mansour, *Nonstochastic Bandits with Composite Anonymous Feedback*, JMLR 2022.
+    """
+
+    base: Learner | Any
+    delay: ArrayLike = told("max_delay")
+    takes_sums: ClassVar[bool] = True
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> CoLoState:
+        zero, base = jnp.zeros(runs_shape, jnp.int32), self.inner.init(num_arms, runs_shape)
+        words = randomness.Words(zero.astype(jnp.uint32), zero.astype(jnp.uint32))
+        memo = jax.eval_shape(base_memo, self.inner, base, zero, words)
+        memo = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), memo)
+        ones, none = jnp.ones(runs_shape, float_dtype()), jnp.zeros(runs_shape, float_dtype())
+        return CoLoState(base, base, memo, zero, ones, zero + 1, zero, none)
+
+    def _window(self) -> jax.Array:
+        """d, a whole number of rounds."""
+        return jnp.ceil(jnp.asarray(self.delay, float_dtype()))
+
+    def act(self, state: CoLoState, round: Round) -> tuple[jax.Array, Any, CoLoState]:
+        stretch, words, grain = 2 * self._window() + 1, round.words(), randomness.grain(float_dtype())
+        fed = state.played == stretch
+        loss = state.total / stretch
+        told = Observation(fed, state.clock, jnp.where(fed, state.arm, -1), loss, state.probability, state.memo)
+        base = _where(fed, self.inner.observe(state.answered, told), state.base)
+        clock = state.clock + fed.astype(jnp.int32)
+
+        drawn = (randomness.uniform(words.first, grain) < 1 / stretch) | (state.played == 0)
+        own = undelayed(clock, lambda pair=0: round.words(jnp.asarray(pair, jnp.uint32) + 1))
+        probabilities, memo, answered = self.inner.act(base, own)
+        arm = draw(probabilities, randomness.uniform(words.second, grain))
+        probability = pick(probabilities, arm)
+        answered = self.inner.played(answered, own, arm, probability)
+        new = CoLoState(base, answered, memo, arm, probability, clock, jnp.ones_like(clock), jnp.zeros_like(state.total))
+        same = CoLoState(*(base, state.answered, state.memo, state.arm, state.probability, clock, state.played + 1, state.total))
+        state = _where(drawn, new, same)
+        return one_hot(state.arm, probabilities.shape[0]).astype(probabilities.dtype), (), state
+
+    def observe(self, state: CoLoState, observation: Observation) -> CoLoState:
+        window = self._window()
+        counts = observation.arrived & (state.played > window) & (state.played <= 2 * window + 1)
+        total = state.total + jnp.where(counts, observation.loss, 0)
+        return CoLoState(
+            *(state.base, state.answered, state.memo, state.arm, state.probability, state.clock, state.played, total)
+        )
+
+
+def _where(chosen: jax.Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(chosen, new, old), new, old)

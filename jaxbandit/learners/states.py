@@ -1,0 +1,160 @@
+"""A state is seen at once, the loss comes late: exponential weights that weigh a loss by how likely its state was, not its arm."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxbandit.arms import one_hot, pick, sums
+from jaxbandit.learners.base import Learner, Observation, Round, multiplier
+from jaxbandit.learners.exponential import soft_leader
+from jaxbandit.learners.ftrl import log_arms
+from jaxbandit.losses.states import check_rows
+from jaxbandit.pytrees import Numbers, float_dtype, number, pytree_dataclass, static, told
+
+
+class ByStates(Learner):
+    """What both have in common: a loss of state s adds P(s|a)/q_s times itself to the estimate of every arm a."""
+
+    horizon: Any
+    mean_delay: Any
+    scale: Any
+    adds_only: bool = True
+
+    def rate(self, num_arms: int) -> jax.Array:
+        """η, ``[]``."""
+        load = self.horizon * (self.num_signals + jnp.asarray(self.mean_delay, float_dtype()))
+        return self.scale * jnp.sqrt(2 * log_arms(num_arms) / load)
+
+
+def weights_of(column: jax.Array, probabilities: jax.Array) -> jax.Array:
+    """P(s|a)/q_s of every arm, ``[K, ...]``, for the ``column`` P(s|·) of the state s that was seen and x of the time of the play."""
+    chance = sums(probabilities * column)[0]
+    return column / jnp.maximum(chance, jnp.finfo(column.dtype).tiny)
+
+
+def add_by_state(loss_estimates: jax.Array, observation: Observation) -> jax.Array:
+    """The estimates ``[K, ...]`` after a loss, whose memo has the weights of its state."""
+    return loss_estimates + jnp.where(observation.arrived, observation.memo * observation.loss, 0)
+
+
+@pytree_dataclass
+class StateExp3(ByStates):
+    """State-EXP3: exponential weights for plays that show a state at once and their loss late, where P(s|a) is known.
+
+    .. math::
+       x_t \\propto \\exp(-\\eta \\hat L_t), \\quad \\hat\\ell_t(a) = \\frac{P(s_t|a)}{q_t(s_t)}\\,\\ell_t, \\quad
+       q_t(s) = \\sum_a x_t(a) P(s|a), \\quad \\eta = \\sqrt{\\frac{2 \\log K}{(S + d) T}}
+
+    A loss tells of every arm that may lead to its state: the variance grows with the number S of states, not of arms. The analysed form
+    is ``BOLD(StateExp3(transitions, T/(d + 1), 0), capacity=d + 1)``, d + 1 copies that take turns and see no delay:
+    :func:`jaxbandit.theory.state_exp3`.
+
+    Args:
+      transitions: ``[K, S]``, P(s|a); every row sums to 1.
+      horizon: T, the number of rounds.
+      mean_delay: d.
+      scale: multiplies η.
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.states import StateExp3
+    >>> states = [[0.5, 0.5], [0.1, 0.9]]
+    >>> jb.simulate(StateExp3(states, horizon=100, mean_delay=10), jb.losses.ThroughStates(states, jb.losses.Bernoulli([0.2, 0.8])),
+    ...             jb.delays.Fixed(10), rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026 (its program and its numbers were read).
+    """
+
+    transitions: Numbers = told("transitions", high=1.0, axes="KS")
+    horizon: ArrayLike = told("horizon", low=1)
+    mean_delay: ArrayLike = told("mean_delay")
+    scale: ArrayLike = multiplier()
+
+    @property
+    def num_signals(self) -> int:
+        return np.shape(self.transitions)[1]
+
+    def check(self) -> None:
+        check_rows("StateExp3(transitions=…)", self.transitions)
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
+        return jnp.zeros((num_arms, *runs_shape), float_dtype())
+
+    def act(self, state: jax.Array, round: Round) -> tuple[jax.Array, Any, jax.Array]:
+        probabilities, state = soft_leader(state, self.rate(state.shape[0]))
+        return probabilities, probabilities, state
+
+    def signalled(self, state: jax.Array, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, jax.Array]:
+        return weights_of(jax.vmap(pick, (0, None))(jnp.asarray(self.transitions), signal), memo), state
+
+    def observe(self, state: jax.Array, observation: Observation) -> jax.Array:
+        return add_by_state(state, observation)
+
+
+@pytree_dataclass
+class CountedState:
+    loss_estimates: jax.Array  # [K, ...]
+    counts: jax.Array  # [K, S, ...] how often each arm led to each state
+
+
+@pytree_dataclass
+class EstimatedStateExp3(ByStates):
+    """State-EXP3 that is not told P(s|a) but counts, from its own plays, how often each arm led to each state.
+
+    As :class:`StateExp3` with :math:`\\hat P_t(s|a) = (N_t(a, s) + \\alpha)/(N_t(a) + \\alpha S)` in place of P, N of the plays before round
+    t, and x_t mixed with γ/K. The estimates of the losses are no longer unbiased, and no bound is known.
+
+    Args:
+      signals: S, how many states there are (static).
+      horizon: T, the number of rounds.
+      mean_delay: d.
+      smoothing: α.
+      mixing: γ, the share of rounds that are played uniformly.
+      scale: multiplies η.
+
+    >>> import jax, jaxbandit as jb
+    >>> from jaxbandit.learners.states import EstimatedStateExp3
+    >>> law = jb.losses.ThroughStates([[0.5, 0.5], [0.1, 0.9]], jb.losses.Bernoulli([0.2, 0.8]))
+    >>> jb.simulate(EstimatedStateExp3(signals=2, horizon=100, mean_delay=10), law, jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             key=jax.random.key(0)).regret[-1].shape
+    (8,)
+
+    Reference: the program beside Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026.
+    """
+
+    signals: int = static(low=1, fact="signals")
+    horizon: ArrayLike = told("horizon", low=1)
+    mean_delay: ArrayLike = told("mean_delay")
+    smoothing: ArrayLike = number(default=0.01, open_low=True)
+    mixing: ArrayLike = number(default=0.0, high=1.0)
+    scale: ArrayLike = multiplier()
+
+    @property
+    def num_signals(self) -> int:
+        return self.signals
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> CountedState:
+        zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return CountedState(zeros, jnp.zeros((num_arms, self.signals, *runs_shape), float_dtype()))
+
+    def act(self, state: CountedState, round: Round) -> tuple[jax.Array, Any, CountedState]:
+        num_arms = state.loss_estimates.shape[0]
+        weights, losses = soft_leader(state.loss_estimates, self.rate(num_arms))
+        mixing = jnp.asarray(self.mixing, weights.dtype)
+        probabilities = (1 - mixing) * weights + mixing / num_arms
+        return probabilities, probabilities, CountedState(losses, state.counts)
+
+    def signalled(
+        self, state: CountedState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any
+    ) -> tuple[Any, CountedState]:
+        num_arms, seen = state.counts.shape[0], one_hot(signal, self.signals)
+        counted = jnp.where(seen, state.counts, 0).sum(1), state.counts.sum(1)  # of this state, of all; [K, ...]
+        column = (counted[0] + self.smoothing) / (counted[1] + self.smoothing * self.signals)
+        counts = state.counts + (one_hot(arm, num_arms)[:, None] & seen).astype(state.counts.dtype)
+        return weights_of(column, memo), CountedState(state.loss_estimates, counts)
+
+    def observe(self, state: CountedState, observation: Observation) -> CountedState:
+        return CountedState(add_by_state(state.loss_estimates, observation), state.counts)
