@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from jaxbandit.pytrees import limits
-from tests.test_fields import ARMS, example
+from tests.test_fields import ARMS, LAW_OF_STATES, example
 
 PACKAGE = Path(jb.__file__).parent
 KINDS = {"learner": jb.REGISTRY, "losses": jb.losses.REGISTRY, "delays": jb.delays.REGISTRY}
@@ -148,6 +148,10 @@ def any_fields(draw):
 
 def play(kind, made):
     parts = {**GOOD, kind: made}
+    if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3):
+        parts["losses"] = LAW_OF_STATES
+    if isinstance(made, jb.delays.Spread):
+        parts["learner"] = jb.CoLo(jb.TsallisINF(), 2)
     result = jb.simulate(
         parts["learner"], parts["losses"], parts["delays"], rounds=40, runs=2, seed=0, record=2, probabilities=True
     )

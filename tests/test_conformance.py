@@ -336,6 +336,8 @@ LAWS = [
     L.Switching([MEANS, MEANS[::-1]], starts=[1, 100]),
     L.StochasticallyConstrained(0.3, arms=3),
     L.Corrupted(L.Bernoulli(MEANS), budget=50.0),
+    L.Drifting(MEANS, MEANS[::-1], rounds=300),
+    L.ThroughStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
     D.Fixed(7),
     D.UniformRandom(2, 9),
     D.UniformRandom(2, 9, shared=True),
@@ -350,6 +352,7 @@ LAWS = [
     D.LossDependent(D.Fixed(1), D.Geometric(3.0)),
     D.Empirical([1, 2, 3, 40]),
     D.DelayAsPayoff(20),
+    D.Spread([0.5, 0.2, 0.3]),
 ]
 
 

@@ -17,6 +17,9 @@ ARMS, ROUNDS = 3, 200
 FACTS = {"max_delay": 5, "horizon": ROUNDS, "total_delay": 900, "beta": 4, "max_missing": 5, "copies": 12, "queue_capacity": 36}
 FACTS["mean_delay"] = 3
 FACTS["conversion_curve"] = [0.2, 0.5, 1.0]
+STATES = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
+FACTS |= {"transitions": STATES, "signals": 2}
+LAW_OF_STATES = jb.losses.ThroughStates(STATES, jb.losses.Bernoulli([0.1, 0.7]))
 GIVEN = {
     "means": [0.2, 0.5, 0.6],
     "losses": np.full((ROUNDS, ARMS), 0.5),
@@ -36,6 +39,12 @@ GIVEN = {
     "starts": [1, 50],
     "scale": 7,
     "window": 9,
+    "transitions": STATES,
+    "start": [0.2, 0.5, 0.6],
+    "end": [0.6, 0.5, 0.2],
+    "rounds": 100,
+    "shares": [0.5, 0.2, 0.3],
+    "capacity": 3,
     "law_if_one": jb.delays.Fixed(1),
     "law_if_zero": jb.delays.UniformRandom(0, 4),
 }
@@ -53,6 +62,8 @@ def example(cls):
             values["base"] = jb.TsallisINF() if issubclass(cls, jb.learners.Learner) else jb.losses.Bernoulli(GIVEN["means"])
         elif field.name == "laws":
             values["laws"] = [jb.delays.Fixed(1), jb.delays.Fixed(3), jb.delays.UniformRandom(0, 4)]
+        elif cls is jb.losses.ThroughStates and field.name == "losses":
+            values["losses"] = LAW_OF_STATES.losses
         else:
             values[field.name] = GIVEN[field.name]
     if cls is jb.losses.Switching:
@@ -72,7 +83,7 @@ def cases(registry):
         pytest.param(cls, field, id=f"{name} {field.name}")
         for name, cls in registry.items()
         for field in dataclasses.fields(cls)
-        if limits(field).axes is not None
+        if limits(field).axes is not None and field.name not in ("transitions", "shares")  # these must sum to 1
     ]
 
 
@@ -91,11 +102,8 @@ def test_learners_at_the_ends_of_their_ranges(cls, field):
     learner = example(cls)
     for value in ends(field):
         value = np.full(np.shape(vars(learner)[field.name]) or ARMS, value) if limits(field).axes else value
-        play(
-            dataclasses.replace(learner, **{field.name: value}),
-            jb.losses.Bernoulli([0.2, 0.5, 0.6]),
-            jb.delays.UniformRandom(0, 5),
-        )
+        losses = LAW_OF_STATES if learner.num_signals else jb.losses.Bernoulli([0.2, 0.5, 0.6])
+        play(dataclasses.replace(learner, **{field.name: value}), losses, jb.delays.UniformRandom(0, 5))
 
 
 @pytest.mark.thorough

@@ -46,6 +46,10 @@ TOLD = {  # what learners must be told, for a delay of 10
     "phased-elimination": (ROUNDS,),
     "qpm-d": (jb.TsallisINF(), 32),
     "bold": (jb.TsallisINF(), 11),
+    "colo": (jb.TsallisINF(), 10),
+    "limited-tracking": (jb.DelayedExp3(), 8, 10),
+    "state-exp3": (np.eye(ARMS), ROUNDS, 10),
+    "estimated-state-exp3": (ARMS, ROUNDS, 10),
 }
 
 
@@ -61,6 +65,8 @@ LOSSES = {
     "stochastically-constrained": L.StochasticallyConstrained(0.2, ARMS),
     "switching": L.Switching([means(), means()[::-1]], [1, 500]),
     "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
+    "drifting": L.Drifting(means(), means()[::-1], ROUNDS),
+    "through-states": L.ThroughStates(np.eye(ARMS), L.Bernoulli(means())),
 }
 DELAYS = {
     "fixed": D.Fixed(10),
@@ -84,11 +90,13 @@ def games() -> dict[str, Row]:
     """One part changes at a time, and learners also meet a delay for each play."""
     learners = {name: cls(*TOLD.get(name, ())) for name, cls in REGISTRY.items()}
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
-    made: dict[str, Row] = {f"{name}, fixed": (one, coins, fixed, None) for name, one in learners.items()}
+    coins_of = {name: LOSSES["through-states"] if one.num_signals else coins for name, one in learners.items()}
+    made: dict[str, Row] = {f"{name}, fixed": (one, coins_of[name], fixed, None) for name, one in learners.items()}
+    made["colo, spread"] = (learners["colo"], coins, D.Spread(np.full(11, 1 / 11)), None)
     made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}
     made |= {f"bobw, delays {name}": (learners["bobw"], coins, one, None) for name, one in DELAYS.items() if name != "fixed"}
     return made | {
-        f"{name}, geometric": (one, coins, DELAYS["geometric"], None) for name, one in learners.items() if name != "bobw"
+        f"{name}, geometric": (one, coins_of[name], DELAYS["geometric"], None) for name, one in learners.items() if name != "bobw"
     }
 
 

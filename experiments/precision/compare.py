@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit.conformance import losses_to_play
 from jaxbandit.files import write_whole
 from jaxbandit.pytrees import facts
 
@@ -45,10 +46,13 @@ GAMES = [
 def learner(name: str, delay: int, rounds: int):
     """A learner of the registry that is told the truth about the game; wrappers play Tsallis-INF and have room for the longest delay."""
     cls = jb.REGISTRY[name]
-    if name in ("qpm-d", "bold"):
-        return cls(jb.TsallisINF(), capacity=33)
+    if name in ("qpm-d", "bold", "limited-tracking"):
+        return cls(jb.TsallisINF(), 33, **({"backlog": delay} if name == "limited-tracking" else {}))
+    if name == "colo":
+        return cls(jb.TsallisINF(), delay)
     truth = {"max_delay": delay, "horizon": rounds, "total_delay": delay * rounds, "beta": delay, "max_missing": delay}
     truth |= {"conversion_curve": [0.0] * delay + [1.0, 1.0], "mean_delay": delay}
+    truth |= {"transitions": np.eye(3), "signals": 3}  # of three arms, each shows itself
     return cls(**{field: truth[fact] for field, fact in facts(cls).items() if fact in truth})
 
 
@@ -58,8 +62,9 @@ def compare(name: str, game: tuple) -> dict:
     regrets = {}
     for x64 in (False, True):
         with jax.enable_x64(x64):
-            laws = jb.losses.Bernoulli(means), jb.delays.Fixed(delay, bound=16)
-            result = jb.simulate(learner(name, delay, rounds), *laws, rounds=rounds, runs=RUNS, seed=0, record=1)
+            player = learner(name, delay, rounds)
+            laws = losses_to_play(player, np.array(means)), jb.delays.Fixed(delay, bound=16)
+            result = jb.simulate(player, *laws, rounds=rounds, runs=RUNS, seed=0, record=1)
             regrets[x64] = np.asarray(result.regret[-1], np.float64)
     difference = regrets[False] - regrets[True]
     return {

@@ -4,7 +4,8 @@
     python experiments/shapes/published.py pike-burke # one set
 
 Conversions with Bernoulli rewards .5 and .6 over 250 000 rounds (Pike-Burke et al. 2018, figure 3; their values are ratios to
-ODAAF, whose regret is known); a clinical trial whose delays depend on the outcome. The values are in ``published_values.json``, which says where each comes from.
+ODAAF, whose regret is known); a clinical trial whose delays depend on the outcome; plays that lead to a state, which is seen at once (Baghi
+2026). The values are in ``published_values.json``, which says where each comes from.
 """
 
 import json
@@ -12,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
@@ -72,7 +75,54 @@ def trial(runs: int = 2048) -> Iterator[tuple]:
             yield row["learner"], row["delay"], rounds, row["regret"], found.mean[-1], error
 
 
-SETS = {"trial": trial, "pike-burke": pike_burke}
+RUNS_EACH = 4  # of each environment with states; theirs 1
+
+
+def environments(arms: int, states: int, rounds: int, count: int) -> tuple[np.ndarray, ...]:
+    """P(s|a) and the states' mean losses in the first and after the last round, of the environments with seeds 0, 1, …"""
+    found = []
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        transitions, base = rng.dirichlet(1.5 * np.ones(states), arms), rng.uniform(0.25, 0.75, states)
+        found.append((transitions, base, base + 0.05 * rng.uniform(-1, 1, states)))
+    return tuple(map(np.stack, zip(*found, strict=True)))
+
+
+def states() -> Iterator[tuple]:
+    """A state is seen at once, the loss 50 rounds later. Their environments, one run of each; the error is that of chance within them."""
+    told = VALUES["dirichlet"]
+    rounds, count, signals = told["rounds"], told["runs"], told["S"]
+
+    def learner(name: str, transitions, arms: int, delay: int):
+        if (
+            name == "action"
+        ):  # exponential weights of arms at the published rate, as a multiple of that of DelayedExponentialWeights
+            rate = np.sqrt(2 * np.log(arms) / ((arms + delay) * rounds))
+            own = np.sqrt(np.log(arms) / (arms * rounds * np.e / 2))
+            return jb.DelayedExponentialWeights(rounds, 0, 0, scale=rate / own)
+        if name == "state":
+            return jb.StateExp3(transitions, rounds, delay)
+        return jb.BOLD(jb.StateExp3(transitions, rounds / (delay + 1), 0), capacity=delay + 1)
+
+    for row in told["values"]:
+        arms, delay, name = row["K"], row["d"], row["learner"]
+
+        def regret(key, transitions, start, end, name=name, arms=arms, delay=delay):
+            losses = L.ThroughStates(transitions, L.Drifting(start, end, rounds))
+            player, waits = learner(name, transitions, arms, delay), D.Fixed(delay)
+            game = jb.rollout(player, losses, waits, rounds=jnp.int32(rounds), runs=RUNS_EACH, key=key, record=[rounds])
+            return game.regret[-1]
+
+        made = map(jnp.asarray, environments(arms, signals, rounds, count))
+        found = np.asarray(
+            jax.jit(jax.vmap(regret))(jax.random.split(jax.random.key(1), count), *made), np.float64
+        )  # [count, runs]
+        within = np.sqrt(found.var(1, ddof=1).mean())
+        error = within * np.sqrt(1 / found.size + 1 / count)
+        yield f"{name}, K = {arms}", f"Fixed({delay})", rounds, row["regret"], found.mean(), error
+
+
+SETS = {"states": states, "trial": trial, "pike-burke": pike_burke}
 
 
 def main() -> None:

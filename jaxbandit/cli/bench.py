@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import forms
 from jaxbandit.cli.bench_report import Ratio, Tables, figure, report
 from jaxbandit.cli.options import check_folder
 from jaxbandit.cli.speaking import CommandError
+from jaxbandit.conformance import losses_to_play
 from jaxbandit.files import whole_file, write_whole
 from jaxbandit.pytrees import facts
 
@@ -127,6 +129,7 @@ FACTS: dict[str, Any] = {
 }
 FACTS["mean_delay"] = 10
 FACTS["conversion_curve"] = [(age + 1) / 16 for age in range(16)]
+FACTS["signals"] = 4
 
 
 def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
@@ -142,8 +145,14 @@ def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
     cls = jb.REGISTRY[setting.learner]
     known = {**FACTS, "max_delay": longest}
     told = {field: known[fact] for field, fact in facts(cls).items() if fact in known}
-    base = {"base": jb.TsallisINF()} if "base" in {field.name for field in dataclasses.fields(cls)} else {}
-    return cls(**told, **base), jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)]), delays
+    names = {field.name for field in dataclasses.fields(cls)}
+    told |= {"base": jb.TsallisINF()} if "base" in names else {}
+    told |= {"capacity": 64} if "capacity" in names - {*told} else {}
+    means = np.array([0.3, *[0.5] * (setting.arms - 1)])
+    if "transitions" in names:
+        told["transitions"] = np.full((setting.arms, FACTS["signals"]), 1 / FACTS["signals"])
+    learner = cls(**told)
+    return learner, losses_to_play(learner, means), delays
 
 
 def play(setting: Workload) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.conformance import losses_to_play
 from jaxbandit.game import Game
+from jaxbandit.learners.base import as_learner
 from jaxbandit.learners.wrappers import Wrapper
 from jaxbandit.pytrees import facts
 from jaxbandit.trial import try_learner
@@ -36,6 +38,8 @@ FACTS = {
     "copies": 192,
     "mean_delay": 10,
     "conversion_curve": np.linspace(0, 1, 16),
+    "transitions": np.eye(3),
+    "signals": 3,
 }
 
 
@@ -62,12 +66,13 @@ def make(name, **changes):
     known = {field: FACTS[fact] for field, fact in facts(cls).items() if fact in FACTS}
     base = {"base": jb.TsallisINF()} if issubclass(cls, Wrapper) else {}
     small = {"separation": 0.5, "phase": 20.0} if cls is jb.DelayedSAPO else {}  # with the paper's it plays uniformly here
-    return cls(**{**known, **base, **small, **fixed, **changes})
+    room = {"capacity": 64} if cls is jb.LimitedTracking else {}
+    return cls(**{**known, **base, **small, **room, **fixed, **changes})
 
 
 def simulate(learner, delays, means=MEANS, **options):
     options = {"rounds": ROUNDS, "runs": RUNS, "key": jax.random.key(5), "record": 5, "probabilities": True, **options}
-    return jb.simulate(learner, jb.losses.Bernoulli(means), delays, **options)
+    return jb.simulate(learner, losses_to_play(as_learner(learner), means), delays, **options)
 
 
 @pytest.fixture
@@ -82,6 +87,7 @@ def traces(monkeypatch):
 QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
 # Learners for one shape of late feedback (docs/shapes.md): `make test-all`. Each is in `make test` against its reference.
 SHAPES = {"delayed-ucb", "delayed-kl-ucb", "opse", "delayed-sapo", "odaaf"}
+SHAPES |= {"state-exp3", "estimated-state-exp3", "colo", "limited-tracking"}
 SHAPES |= {"sliding-window-ucb", "discounted-ucb", "sliding-window-thompson", "discounted-thompson"}
 
 
@@ -148,8 +154,9 @@ def test_conformance(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CLASSES if name not in ("qpm-d", "bold")])  # theirs is the base's work
+@pytest.mark.parametrize("name", [name for name in CLASSES if name not in ("qpm-d", "bold", "colo")])  # theirs is the base's work
 @pytest.mark.parametrize("arms", [1, 1000])
 def test_one_arm_and_many(name, arms):
-    result = simulate(make(name), D.UniformRandom(0, 3), np.linspace(0.1, 0.9, arms), rounds=60, runs=3)
+    told = {"transitions": np.full((arms, 3), 1 / 3)} if name == "state-exp3" else {}
+    result = simulate(make(name, **told), D.UniformRandom(0, 3), np.linspace(0.1, 0.9, arms), rounds=60, runs=3)
     np.testing.assert_allclose(result.probabilities.sum(1, dtype=float), 1, rtol=1e-5)
