@@ -352,7 +352,7 @@ LAWS = [
     D.LossDependent(D.Fixed(1), D.Geometric(3.0)),
     D.Empirical([1, 2, 3, 40]),
     D.DelayAsPayoff(20),
-    D.Spread([0.5, 0.2, 0.3]),
+    D.Pieces([0.5, 0.2, 0.3]),
 ]
 
 

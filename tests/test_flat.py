@@ -18,6 +18,8 @@ D, L = jb.delays, jb.losses
 MEANS = [0.3, 0.5, 0.5, 0.6]
 RUNS, ROUNDS = 64, 150
 GEOMETRIC = D.Geometric(6.0, bound=31)
+CHANCES = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+STATES = L.ThroughStates(CHANCES, L.Bernoulli([0.2, 0.5, 0.9]))
 GAMES = {
     "bobw": (jb.BestOfBothWorlds(10), L.Bernoulli(MEANS), D.Fixed(10)),
     "no delay": (jb.BestOfBothWorlds(0), L.Bernoulli(MEANS), D.Fixed(0)),
@@ -28,6 +30,9 @@ GAMES = {
     "thompson": (jb.DelayedThompson(), L.Beta(MEANS), GEOMETRIC),
     "table": (jb.BestOfBothWorlds(7), L.Table(np.tile(MEANS, (ROUNDS, 1))), D.Trace(np.arange(ROUNDS) % 7, bound=7)),
     "lost": (jb.TsallisINF(), L.Bernoulli(MEANS), D.PacketLoss(0.6, 3)),
+    "states": (jb.StateExp3(CHANCES, 150, 6), STATES, GEOMETRIC),
+    "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.Pieces([0.1, 0.2, 0.3, 0.4])),
+    "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
     "one arm": (jb.BestOfBothWorlds(2), L.Bernoulli([0.4]), D.Fixed(2)),
 }
 
@@ -82,6 +87,13 @@ def test_slots_deliver_what_lists_do(learner, evaluation, kind):
     assert int(listed[0].pending.lost.sum()) > 0  # the law loses some plays, and they must be lost here too
     summed = played(dataclasses.replace(game, arrivals=kind), evaluation == "flat", 64)
     assert_same_runs(listed, summed)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["slots", "dense"])
+def test_slots_with_signals(kind):
+    game = made(*GAMES["states"])
+    assert_same_runs(played(game, False, 0), played(dataclasses.replace(game, arrivals=kind), False, 64))
 
 
 @pytest.mark.thorough

@@ -92,7 +92,7 @@ def games() -> dict[str, Row]:
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
     coins_of = {name: LOSSES["through-states"] if one.num_signals else coins for name, one in learners.items()}
     made: dict[str, Row] = {f"{name}, fixed": (one, coins_of[name], fixed, None) for name, one in learners.items()}
-    made["colo, spread"] = (learners["colo"], coins, D.Spread(np.full(11, 1 / 11)), None)
+    made["colo, pieces"] = (learners["colo"], coins, D.Pieces(np.full(11, 1 / 11)), None)
     made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}
     made |= {f"bobw, delays {name}": (learners["bobw"], coins, one, None) for name, one in DELAYS.items() if name != "fixed"}
     return made | {

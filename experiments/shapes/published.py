@@ -10,6 +10,7 @@ ODAAF, whose regret is known); a clinical trial whose delays depend on the outco
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,7 @@ SETS = {"states": states, "trial": trial, "pike-burke": pike_burke}
 
 def main() -> None:
     jb.use_all_cores()
+    warnings.filterwarnings("ignore", "DelayedExponentialWeights")  # it has another rate than its own here
     print("| learner | delays | T | published | ours | difference | standard errors | |\n|---|---|---|---|---|---|---|---|")
     for title in sys.argv[1:] or SETS:
         for learner, delay, t, value, mean, error in SETS[title]():

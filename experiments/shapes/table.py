@@ -7,6 +7,7 @@ Mean regret ± standard error over 256 runs. What each game is, its function say
 """
 
 import argparse
+import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,6 +67,8 @@ def moving_means(delay):
 class Credulous(jb.learners.Learner):
     """UCB1 that takes what comes in a round for the reward of the arm it plays in that round."""
 
+    takes_sums = True  # a sum of losses is one loss to it
+
     def init(self, num_arms, runs_shape):
         zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
         return zeros, zeros, jnp.zeros(runs_shape, jnp.int32)
@@ -96,6 +99,54 @@ def sums(delay):
     return {name: (one, L.Bernoulli(rewards=[0.7, 0.3]), D.UniformRandom(0, 2 * delay)) for name, one in learners.items()}
 
 
+def pieces(delay):
+    """Mean losses .3 and .7, each spread evenly over the round of the play and ``delay`` more; only the sum of what comes in a round is seen."""
+    spread, whole = D.Pieces(np.full(delay + 1, 1 / (delay + 1))), D.Fixed(delay)
+    losses = L.Bernoulli([0.3, 0.7])
+    return {
+        "`CoLo(TsallisINF)`": (jb.CoLo(jb.TsallisINF(), delay), losses, spread),
+        "`CoLo(DelayedUCB1)`": (jb.CoLo(jb.DelayedUCB1(), delay), losses, spread),
+        "UCB1 that counts what comes to the arm just played": (Credulous(), losses, spread),
+        "Tsallis-INF that sees each loss, whole, with the last piece (not possible here)": (jb.TsallisINF(), losses, whole),
+        "nobody (`Uniform`)": (jb.CoLo(jb.Uniform(), delay), losses, spread),
+    }
+
+
+def states(delay):
+    """K = 20 arms lead to 4 states of mean losses .2, .4, .6 and .8, with probabilities drawn once (Dirichlet, 1.5); the state is seen at
+    once, the loss ``delay`` rounds later."""
+    transitions = np.random.default_rng(0).dirichlet(1.5 * np.ones(4), 20)
+    losses = L.ThroughStates(transitions, L.Bernoulli([0.2, 0.4, 0.6, 0.8]))
+    own = np.sqrt(np.log(20) / (20 * ROUNDS * np.e / 2))  # what the next learner's rate is a multiple of
+    by_arms = jb.DelayedExponentialWeights(ROUNDS, 0, 0, scale=np.sqrt(2 * np.log(20) / ((20 + delay) * ROUNDS)) / own)
+    learners = {
+        "`StateExp3`": jb.StateExp3(transitions, ROUNDS, delay),
+        "`EstimatedStateExp3`, not told the probabilities": jb.EstimatedStateExp3(4, ROUNDS, delay),
+        "`BOLD(StateExp3)`, the form with a proof": jb.BOLD(jb.StateExp3(transitions, ROUNDS / (delay + 1), 0), delay + 1),
+        "exponential weights of arms, same rate with K for S": by_arms,
+        "UCB1, which ignores states": jb.DelayedUCB1(),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (learner, losses, D.Fixed(delay)) for name, learner in learners.items()}
+
+
+def tracking(delay):
+    """K = 4, mean losses .3 and .5 (three arms), every loss ``delay`` rounds late; at most 8 plays may be waited for."""
+
+    def limited(base, **options):
+        return jb.LimitedTracking(base, 8, delay, **options)
+
+    learners = {
+        "`LimitedTracking(DelayedExp3)`": limited(jb.DelayedExp3()),
+        "`DelayedExp3` that waits for a play whenever there is room": limited(jb.DelayedExp3(), probability=1.0),
+        "`DelayedExp3` that waits for all (not possible here)": jb.DelayedExp3(),
+        "`LimitedTracking(DelayedUCB1)`": limited(jb.DelayedUCB1()),
+        "`DelayedUCB1` that waits for a play whenever there is room": limited(jb.DelayedUCB1(), probability=1.0),
+        "nobody (`Uniform`)": jb.Uniform(),
+    }
+    return {name: (learner, L.Bernoulli([0.3, 0.5, 0.5, 0.5]), D.Fixed(delay)) for name, learner in learners.items()}
+
+
 def both_worlds(delay):
     """K = 4, mean losses .2 and .7, every loss ``delay`` rounds late: whether nobody means harm is not known."""
     learners = {
@@ -112,7 +163,10 @@ def both_worlds(delay):
 SHAPES = {
     "conversions": (conversions, (20, 100, 400)),
     "loss-dependent": (loss_dependent, (10, 300, 3000)),
+    "states": (states, (20, 100, 400)),
     "sums": (sums, (5, 20, 50)),
+    "pieces": (pieces, (2, 10, 50)),
+    "tracking": (tracking, (10, 50, 200)),
     "moving means": (moving_means, (0, 100, 500)),
     "both worlds": (both_worlds, (10, 100, 1000)),
 }
@@ -131,6 +185,7 @@ def main():
     parser.add_argument("--runs", type=int, default=256)
     options = parser.parse_args()
     jb.use_all_cores()
+    warnings.filterwarnings("ignore", "DelayedExponentialWeights")  # it has another rate than its own here
     for shape in options.shapes or SHAPES:
         games, delays = SHAPES[shape]
         print(f"\n**{shape}**: {games.__doc__}\n")

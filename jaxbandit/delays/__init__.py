@@ -12,10 +12,10 @@ of your own inherits from :class:`Delays`, which declares all that may be asked 
 from jaxbandit.delays.arm_dependent import ArmDependent
 from jaxbandit.delays.base import NEVER, Delays
 from jaxbandit.delays.fixed import Fixed, PacketLoss
+from jaxbandit.delays.pieces import Pieces
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
 from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
-from jaxbandit.delays.spread import Spread
 from jaxbandit.delays.traces import load_trace
 
 REGISTRY: dict[str, type[Delays]] = {
@@ -32,7 +32,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "loss-dependent": LossDependent,
     "delay-as-payoff": DelayAsPayoff,
     "empirical": Empirical,
-    "spread": Spread,
+    "pieces": Pieces,
 }
 
 __all__ = [
@@ -49,8 +49,8 @@ __all__ = [
     "Outlier",
     "PacketLoss",
     "Pareto",
+    "Pieces",
     "Poisson",
-    "Spread",
     "Trace",
     "UniformRandom",
     "load_trace",

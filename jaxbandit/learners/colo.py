@@ -45,7 +45,7 @@ class CoLo(Wrapper):
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.colo import CoLo
-    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Spread([0.5, 0.25, 0.25]), rounds=100,
+    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Pieces([0.5, 0.25, 0.25]), rounds=100,
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 

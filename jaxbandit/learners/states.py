@@ -128,7 +128,7 @@ class EstimatedStateExp3(ByStates):
     signals: int = static(low=1, fact="signals")
     horizon: ArrayLike = told("horizon", low=1)
     mean_delay: ArrayLike = told("mean_delay")
-    smoothing: ArrayLike = number(default=0.01, open_low=True)
+    smoothing: ArrayLike = number(default=0.01, low=1e-6)
     mixing: ArrayLike = number(default=0.0, high=1.0)
     scale: ArrayLike = multiplier()
 

@@ -52,7 +52,7 @@ class LimitedTracking(Wrapper):
     base: Learner | Any
     capacity: ArrayLike = number(low=1, high=MOST_ROUNDS)
     backlog: ArrayLike = told("max_delay")
-    probability: ArrayLike | None = number(default=None, high=1.0, open_low=True)
+    probability: ArrayLike | None = number(default=None, low=1e-6, high=1.0)
     hands_on_signals: ClassVar[bool] = True
 
     @property

@@ -24,6 +24,7 @@ from jaxbandit.theory.bounds.mzs22 import (
 )
 from jaxbandit.theory.bounds.mzs24 import mzs24_adversarial, mzs24_skipped, mzs24_stochastic
 from jaxbandit.theory.bounds.others import delayed_exp3, delayed_ucb1, dew, tsallis_inf_adversarial, tsallis_inf_stochastic
+from jaxbandit.theory.bounds.shapes import composite, limited_tracking, state_exp3
 from jaxbandit.theory.bounds.zs20 import Rates, adversarial, zs20_rates, zs20_simple, zs20_skipping
 from jaxbandit.theory.games import Halving, Hedge, Played, Spread, hard_direction, play_with_delays, play_with_ranges
 from jaxbandit.theory.measurements import (
@@ -64,6 +65,7 @@ __all__ = [
     "arrivals",
     "bandit_lower",
     "buckets",
+    "composite",
     "delayed_exp3",
     "delayed_lower",
     "delayed_ucb1",
@@ -73,6 +75,7 @@ __all__ = [
     "full_information_lower",
     "hard_direction",
     "lai_robbins",
+    "limited_tracking",
     "mzs22_adversarial",
     "mzs22_constants",
     "mzs22_printed",
@@ -88,6 +91,7 @@ __all__ = [
     "self_bounding_limits",
     "self_bounding_remainder",
     "skipping_optimum",
+    "state_exp3",
     "stochastic_lower",
     "summary",
     "truncated",

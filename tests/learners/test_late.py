@@ -131,7 +131,7 @@ def test_the_sum_of_a_round(shares):
     rounds = 23
     table = np.random.default_rng(0).random((rounds, 3))
     with jax.enable_x64(True):
-        rollout = jb.rollout(Diary(rounds), L.Table(table), D.Spread(shares), rounds=rounds, seed=0, runs=2)
+        rollout = jb.rollout(Diary(rounds), L.Table(table), D.Pieces(shares), rounds=rounds, seed=0, runs=2)
         seen = np.asarray(rollout.state.learner_state[0])
     losses = table[np.arange(rounds), np.arange(1, rounds + 1) % 3]
     np.testing.assert_allclose(seen[1:, 0], np.convolve(losses, shares)[:rounds], rtol=1e-12)
@@ -170,7 +170,7 @@ def test_colo_feeds_nothing_of_other_arms():
     delay, rounds = 3, 400
     losses = L.Table(np.tile(np.arange(4) / 8, (rounds, 1)))
     learner = jb.CoLo(Judge((delay + 1) / (2 * delay + 1) / 8), delay)
-    for law in (D.Spread([0.1, 0.2, 0.3, 0.4]), D.Fixed(3)):
+    for law in (D.Pieces([0.1, 0.2, 0.3, 0.4]), D.Fixed(3)):
         state = jb.rollout(learner, losses, law, rounds=rounds, runs=16, seed=0).state.learner_state
         assert np.all(np.asarray(state.base[1]) > 5)
         np.testing.assert_allclose(np.asarray(state.base[2]), 0, atol=1e-6)
@@ -230,7 +230,7 @@ class LooksAtTheArm(Diary):
         return state[0].at[observation.arm].add(jnp.where(observation.arrived, observation.loss, 0)), state[1], state[2]
 
 
-STATE_EXP3, SPREAD = jb.StateExp3(STATES, 9, 1), D.Spread([0.5, 0.5])
+STATE_EXP3, PIECES = jb.StateExp3(STATES, 9, 1), D.Pieces([0.5, 0.5])
 FIVE = L.Bernoulli(np.linspace(0.1, 0.9, 5))
 
 
@@ -253,11 +253,11 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
         (lambda: jb.Agent(STATE_EXP3, 5, jax.random.key(0)), r"StateExp3 reads the signal of each play"),
         (lambda: jb.check_losses(Silent()), r"signal\(1000, arm, noise\) gives int32\[128\] from 1 to 2; one int32 from 0 to 1"),
         (
-            lambda: simulate(jb.TsallisINF(), delays=SPREAD),
+            lambda: simulate(jb.TsallisINF(), delays=PIECES),
             r"only sums are seen, and TsallisINF .* give jb.CoLo\(TsallisINF\(…\), delay=1\)",
         ),
-        (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.Spread([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
-        (lambda: simulate(jb.Uniform(), delays=D.ArmDependent([SPREAD] * 5)), r"a law of pieces holds for all plays or none"),
+        (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.Pieces([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
+        (lambda: simulate(jb.Uniform(), delays=D.ArmDependent([PIECES] * 5)), r"a law of pieces holds for all plays or none"),
         (lambda: jb.check_learner(LooksAtTheArm(400)), r"takes_sums is True, but observe makes something else of state\[0\]"),
     ],
 )

@@ -148,6 +148,10 @@ def test_named_terms_of_the_other_bounds():
     assert theory.delayed_exp3(delays, 3).total == pytest.approx(3 * math.sqrt(log_k * (9 + total)))
     rate = min(math.sqrt(log_k / (9 * math.e + total)), 1 / (4 * math.e * cut.max()))
     assert theory.dew(delays, 3)["penalty"] == pytest.approx(log_k / rate)
+    assert theory.state_exp3(3, 5, 700, 6).total == pytest.approx(math.sqrt(2 * 7 * 5 * 700 * log_k))
+    assert theory.composite(3, 700, 6).total == pytest.approx(math.sqrt(7 * 3 * 700))
+    terms = theory.limited_tracking(3, 700, 4200, 10).terms
+    assert list(terms.values()) == pytest.approx([math.sqrt(2100), math.sqrt(1260), math.sqrt(4200 * log_k)])
     assert theory.delayed_ucb1(gaps, math.e, 4).total == pytest.approx(8 * 6 + (3.5 + 4) * 0.75)
     kl = 0.5 * math.log(0.5 / 0.2) + 0.5 * math.log(0.5 / 0.8)
     assert theory.lai_robbins([0.2, 0.5, 0.5], math.e**2).total == pytest.approx(2 * 2 * 0.3 / kl)
@@ -198,6 +202,8 @@ def test_properties_of_buckets_of_falling_delays(delays, num_arms):
         (lambda: theory.full_information_lower([1.0, -1.0], 2), "ranges=.*0 or more"),
         (lambda: theory.lai_robbins([0.5, 0.5], 10), "means=.*not all the same"),
         (lambda: theory.tsallis_inf_adversarial(2, 10, "xx"), "estimator='xx'"),
+        (lambda: theory.state_exp3(2, 0, 10, 3), "num_signals=0: num_signals is a number, 1 or more"),
+        (lambda: theory.composite(2, 10, -1), "delay=-1: delay is a number, 0 or more"),
     ],
 )
 def test_wrong_input_is_told_in_a_sentence(call, message):
