@@ -32,9 +32,12 @@ class CoLo(Wrapper):
     """CoLo: a base for games without delays plays where losses are spread over d + 1 rounds and only sums are seen.
 
     In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
-    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base is fed: what came in the last d + 1 of
-    these rounds, which is of no other arm, over 2d + 1, as the loss of this arm. The base's rounds are the arms it is fed for. With
-    d = 0 it is the base itself.
+    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base is fed what came in the last d + 1 of
+    these rounds, which is of no other arm, as the loss of this arm:
+
+    .. math:: \\ell = \\frac{1}{2d + 1} \\sum_{r=t-d}^{t} Z_r
+
+    with :math:`Z_r` the sum of all that came in round r. The base's rounds are the arms it is fed for. With d = 0 it is the base itself.
 
     That these d + 1 rounds are summed up follows from what must not be mixed in: the text that was read gives the coins, the 2d rounds
     and the divisor, not the window. Round 1 always draws.
