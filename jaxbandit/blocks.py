@@ -249,6 +249,8 @@ def use_all_cores() -> int:
         jax.config.update("jax_num_cpu_devices", cores)
     except RuntimeError as error:
         raise RuntimeError("use_all_cores(): JAX has already started; call it first, before any array is made") from error
+    # Each thread computes itself what it asks for: handing a short program to another thread takes longer than running it.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     return cores
 
 

@@ -1,6 +1,8 @@
 """Decisions per second of a live agent: alone, durable, in a fleet; beside mabwiser and Vowpal Wabbit where they are installed.
 
     pip install mabwiser vowpalwabbit; python experiments/bench/decisions.py
+    python experiments/bench/decisions.py --every    # one agent, every learner of the registry
+    python experiments/bench/decisions.py --plain    # without jb.use_all_cores()
 
 Everybody decides on one stream: a loss for each decision and arm, drawn beforehand. Each decision is one `act` and, ten decisions
 later, one `observe`. Wall time is the median of single decisions, so that a busy machine disturbs it little; processor time is that of
@@ -10,6 +12,7 @@ Vowpal Wabbit has no Thompson sampling or UCB1 for arms without features. What s
 bootstrap models of which one is drawn, which is its kin of Thompson sampling.
 """
 
+import argparse
 import tempfile
 import time
 from collections import deque
@@ -21,6 +24,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit.pytrees import facts
 
 ARMS, WAIT, WARM_UP = 10, 10, 50
 LEARNERS = {"thompson": jb.DelayedThompson(), "ucb1": jb.DelayedUCB1(), "tsallis-inf rv": jb.TsallisINF("rv")}
@@ -95,7 +99,44 @@ def told(one: Cost | None, than: Cost | None = None) -> str:
     return f"{1e6 * one.wall:.0f} / {1e6 * one.processor:.0f}{times}"
 
 
+def every_learner() -> dict[str, Any]:
+    """The registry, told of ``WAIT`` and a horizon; wrappers play Tsallis-INF."""
+    told: dict[str, Any] = {
+        "max_delay": WAIT,
+        "horizon": 5000,
+        "total_delay": 5000 * WAIT,
+        "beta": WAIT,
+        "max_missing": WAIT,
+        "mean_delay": WAIT,
+    }
+    told["conversion_curve"] = [0.0] * WAIT + [1.0, 1.0]
+    wrapped = {name: jb.REGISTRY[name](jb.TsallisINF(), capacity=2 * WAIT) for name in ("qpm-d", "bold")}
+    others = {
+        name: cls(**{field: told[fact] for field, fact in facts(cls).items() if fact in told})
+        for name, cls in jb.REGISTRY.items()
+        if name not in wrapped
+    }
+    return others | wrapped | {"tsallis-inf rv": jb.TsallisINF("rv"), "zimmert-seldin, skipping": jb.ZimmertSeldin(skipping=True)}
+
+
+def table_of_every_learner() -> None:
+    print("One agent, µs of one decision: wall (median) / processor\n\n| learner | µs |\n|---|---|")
+    costs = {name: of_agent(jb.Agent(learner, ARMS, jax.random.key(0)), 400) for name, learner in every_learner().items()}
+    for name, one in sorted(costs.items(), key=lambda item: item[1].wall):
+        print(f"| {name} | {told(one)} |")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Decisions per second of a live agent.")
+    parser.add_argument("--every", action="store_true", help="one agent, every learner of the registry")
+    parser.add_argument("--plain", action="store_true", help="without jb.use_all_cores()")
+    options = parser.parse_args()
+    if not options.plain:
+        jb.use_all_cores()
+    table_of_every_learner() if options.every else table_beside_others()
+
+
+def table_beside_others() -> None:
     print("µs of one decision: wall (median) / processor; in brackets, how many times the wall time of one agent\n")
     print("| | one agent | durable | durable, no flush | mabwiser | Vowpal Wabbit |")
     print("|---|---|---|---|---|---|")

@@ -16,6 +16,7 @@ from jaxbandit import randomness
 from jaxbandit.agent import program
 from jaxbandit.agent.journal import Decided, Fed, Journal
 from jaxbandit.agent.ledger import Ledger
+from jaxbandit.agent.players import Fleet, Single
 from jaxbandit.agent.tickets import Ticket, as_ids
 from jaxbandit.files import read_arrays, unpack_arrays, whole_file
 from jaxbandit.learners.base import as_learner
@@ -79,13 +80,12 @@ class Agent:
         self._shape = () if self.fleet is None else (self.fleet,)
         dtype = float_dtype()
         ids = np.arange(first_run, first_run + (self.fleet or 1), dtype=np.int64).astype(np.uint32).reshape(self._shape)
-        self._setup = program.Setup(
-            as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype)
-        )
-        program.check_memory(self._setup, self.num_arms)
-        self._state = program.start(self._setup, self.num_arms)
-        watches = self._setup.learner.watches_plays
-        self._ledger = Ledger(self._shape, program.memo_like(self._setup, self._state, watches), watches, dtype)
+        setup = program.Setup(as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype))
+        program.check_memory(setup, self.num_arms)
+        self._player = (Fleet if self._shape else Single)(setup, self.num_arms)
+        self._state: Any = self._player.start()
+        memo = program.decision_like(setup, self.num_arms).memo
+        self._ledger = Ledger(self._shape, memo, setup.learner.watches_plays, dtype)
         self._probabilities = np.full((self.num_arms, *self._shape), np.nan, dtype)
         self._lock = threading.RLock()
         self._journal: Journal | None = None
@@ -119,20 +119,15 @@ class Agent:
         with self._lock:
             self._check_open()
             turn = self._ledger.turn(self._check_acting(runs))
-            *full, last = self._ledger.inboxes(turn.rows)
-            state = self._state
-            for inbox in full:
-                state = program.deliver(self._setup, state, inbox)
-            decision, state = program.decide(self._setup, state, last, self._ledger.clock(turn))
-            self._setup.learner.check_state(state)
-            ticket = self._ledger.tickets(turn, np.asarray(decision.arm), np.asarray(decision.probability))
+            decision, state = self._player.decide(self._state, self._ledger.inboxes(turn.rows), self._ledger.clock(turn))
+            ticket = self._ledger.tickets(turn, decision.arm, decision.probability)
             if self._journal is not None:
                 columns = ticket.id, ticket.run, ticket.round, ticket.arm, ticket.probability
                 self._journal.add_decisions(*(column.tolist() for column in columns))
             # From here on nothing can fail: what was decided is on disk, or it was not decided.
             self._state = state
-            self._ledger.finish(turn, ticket, [np.asarray(leaf) for leaf in jax.tree.leaves(decision.memo)])
-            self._remember(turn.acting, np.asarray(decision.probabilities))
+            self._ledger.finish(turn, ticket, jax.tree.leaves(decision.memo))
+            self._remember(turn.acting, decision.probabilities)
             if self._journal is not None and self._ledger.decided - self._snapshot_at >= self._snapshot_due():
                 self._take_snapshot(self._journal)
             return self._as_given(ticket)
@@ -309,12 +304,12 @@ class Agent:
                 raise ValueError(f"{name}: the file was made with another {part}{shown}; going on needs the same")
 
     def _to_arrays(self) -> dict[str, Any]:
-        arrays = {f"state_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._state))}
+        arrays = {f"state_{i}": leaf for i, leaf in enumerate(self._player.leaves(self._state))}
         about = np.array(json.dumps(self._about))
         return arrays | self._ledger.to_arrays() | {"probabilities": self._probabilities, "about": about}
 
     def _restore(self, name: str, arrays: dict[str, np.ndarray]) -> None:
-        leaves, structure = jax.tree.flatten(self._state)
+        leaves = self._player.leaves(self._state)
         try:
             state = [arrays[f"state_{i}"] for i in range(len(leaves))]
             if [(leaf.shape, leaf.dtype) for leaf in state] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
@@ -323,7 +318,7 @@ class Agent:
             self._probabilities = arrays["probabilities"]
         except (KeyError, ValueError) as error:
             raise ValueError(f"{name}: what is in the file does not fit this learner ({error})") from error
-        self._state = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in state])
+        self._state = self._player.restore(state)
 
     def _snapshot_due(self) -> int:
         """After how many decisions the next snapshot is taken: rarely enough to cost little beside them."""

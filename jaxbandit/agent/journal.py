@@ -1,14 +1,18 @@
 """What a durable agent keeps on disk: an SQLite file with every decision, all feedback, and now and then a snapshot.
 
 The state of the learner is not written at each decision: it is played again from the last snapshot when the file is opened. The
-tables ``decision`` and ``feedback`` are never shortened: they are the campaign's log, for any program that reads SQLite.
+tables ``decision`` and ``feedback`` are never shortened: they are the campaign's log, for any program that reads SQLite. Each row has a
+checksum, because SQLite itself has none. It is compared when the row is played again.
 """
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
+import struct
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +21,9 @@ from jaxbandit.pytrees import show
 
 SCHEMA = """
 CREATE TABLE about (content TEXT NOT NULL);
-CREATE TABLE decision (id INTEGER PRIMARY KEY, run INTEGER, round INTEGER, arm INTEGER, probability REAL, at REAL);
-CREATE TABLE feedback (ticket INTEGER PRIMARY KEY, loss REAL, after INTEGER, at REAL);
+CREATE TABLE decision (id INTEGER PRIMARY KEY, run INTEGER, round INTEGER, arm INTEGER, probability REAL, at REAL,
+  checksum INTEGER);
+CREATE TABLE feedback (ticket INTEGER PRIMARY KEY, loss REAL, after INTEGER, at REAL, checksum INTEGER);
 CREATE INDEX feedback_after ON feedback (after);
 CREATE TABLE snapshot (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), arrays BLOB);
 """  # at: seconds since 1970; loss: NULL if the ticket expired; after: the newest decision when the feedback came
@@ -30,12 +35,20 @@ class Decided(NamedTuple):
     round: int
     arm: int
     probability: float
+    at: float
+
+    def checksum(self) -> int:
+        return zlib.crc32(struct.pack("<4q2d", *self))
 
 
 class Fed(NamedTuple):
     ticket: int
     loss: float | None  # None: expired
     after: int
+    at: float
+
+    def checksum(self) -> int:
+        return zlib.crc32(struct.pack("<qdqd", self.ticket, math.nan if self.loss is None else self.loss, self.after, self.at))
 
 
 class Journal:
@@ -103,14 +116,16 @@ class Journal:
     ) -> None:
         now = [time.time()] * len(ids)
         with self._transaction():
-            rows = zip(ids, runs, rounds, arms, probabilities, now, strict=True)
-            self._connection.executemany("INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?)", rows)
+            rows = map(Decided, ids, runs, rounds, arms, probabilities, now)
+            self._connection.executemany(
+                "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?)", ((*row, row.checksum()) for row in rows)
+            )
 
     def add_feedback(self, ids: list[int], losses: list[float] | list[None], after: int) -> None:
         now = time.time()
         with self._transaction():
-            rows = ((ticket, loss, after, now) for ticket, loss in zip(ids, losses, strict=True))
-            self._connection.executemany("INSERT INTO feedback VALUES (?, ?, ?, ?)", rows)
+            rows = (Fed(ticket, loss, after, now) for ticket, loss in zip(ids, losses, strict=True))
+            self._connection.executemany("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", ((*row, row.checksum()) for row in rows))
 
     def write_snapshot(self, arrays: bytes) -> None:
         with self._transaction():
@@ -128,13 +143,24 @@ class Journal:
 
     def decisions(self, after: int) -> list[Decided]:
         """Those made after decision ``after``, in order."""
-        found = self._read("SELECT id, run, round, arm, probability FROM decision WHERE id > ? ORDER BY id", after)
-        return [Decided(*row) for row in found]
+        found = self._read("SELECT id, run, round, arm, probability, at, checksum FROM decision WHERE id > ? ORDER BY id", after)
+        return [self._checked(Decided(*row), checksum, "decision") for *row, checksum in found]
 
     def feedback(self, after: int) -> list[Fed]:
         """What came after decision ``after``, in order."""
-        found = self._read("SELECT ticket, loss, after FROM feedback WHERE after >= ? ORDER BY after", after)
-        return [Fed(*row) for row in found]
+        found = self._read("SELECT ticket, loss, after, at, checksum FROM feedback WHERE after >= ? ORDER BY after", after)
+        return [self._checked(Fed(*row), checksum, "feedback of ticket") for *row, checksum in found]
+
+    def _checked(self, row: Any, checksum: Any, what: str) -> Any:
+        try:
+            good = row.checksum() == checksum
+        except struct.error:  # not even numbers
+            good = False
+        if not good:
+            raise ValueError(
+                f"{self.name}: the file is damaged: {what} {show(row[0])} is not what was written; restore a copy of it"
+            )
+        return row
 
     def close(self) -> None:
         self._connection.close()

@@ -8,8 +8,9 @@ import numpy as np
 from jaxbandit.agent.program import Clock, Inbox
 from jaxbandit.agent.tickets import Book, Ticket
 
-INBOX_SINGLE = 32  # observations that one call of the compiled program takes; in a fleet, one of each run
+INBOX_SINGLE = 14  # observations that one call of the compiled program takes; in a fleet, one of each run
 WATCHED = 64  # outstanding plays the program is first compiled for, if the learner watches them; doubled when there are more
+# Both so small that an inbox and a clock fit on one page (agent/pages.py).
 
 
 class Turn(NamedTuple):
@@ -35,7 +36,7 @@ class Ledger:
         self._outstanding = np.zeros(runs, np.int32)  # plays of which the learner has no feedback
         self._total_outstanding = np.zeros(runs, np.int64)
         self._watched = np.zeros((WATCHED, runs), np.int32) if watches else None
-        self._nothing = self._inbox(np.arange(0), (np.arange(0), np.arange(0)))._replace(filled=np.int32(0))
+        self._nothing = self._inbox(np.arange(0), np.arange(0))._replace(filled=np.int32(0))
 
     def turn(self, acting: np.ndarray | None) -> Turn:
         """What the next decision of these runs starts from. Nothing is changed yet."""
@@ -77,25 +78,28 @@ class Ledger:
         if not rows.size:
             return [self._nothing]
         if not self._shape:
-            parts = [rows[first : first + INBOX_SINGLE] for first in range(0, len(rows), INBOX_SINGLE)]
-            return [self._inbox(part, (np.arange(len(part)), 0)) for part in parts]
+            return [self._inbox(rows[first : first + INBOX_SINGLE]) for first in range(0, len(rows), INBOX_SINGLE)]
         runs = self.book["run"][rows]
         number = _number_within(runs)  # which observation of its run
         parts = [number == i for i in range(number.max() + 1)] if number.any() else [slice(None)]
-        return [self._inbox(rows[part], (0, runs[part])) for part in parts]
+        return [self._inbox(rows[part], runs[part]) for part in parts]
 
-    def _inbox(self, rows: np.ndarray, places: tuple[Any, Any]) -> Inbox:
-        """``places``: where in the inbox each row of the book goes, its line and its run."""
+    def _inbox(self, rows: np.ndarray, runs: np.ndarray | None = None) -> Inbox:
+        """These rows of the book one after the other, or beside each other, each in its run of a fleet."""
 
         def column(name, empty=0):
             values = self.book[name]
-            filled = np.full((lines, len(self.rounds), *values.shape[1:]), empty, values.dtype)
-            filled[places] = values[rows]
-            return np.moveaxis(filled, 1, -1) if self._shape else filled[:, 0]
+            if not self._shape:
+                filled = np.zeros((INBOX_SINGLE, *values.shape[1:]), values.dtype)
+                filled[: len(rows)] = values[rows]
+                return filled
+            filled = np.full((*self._shape, *values.shape[1:]), empty, values.dtype)
+            filled[runs] = values[rows]
+            return np.moveaxis(filled, 0, -1)[None]
 
-        lines, count = (1, 1) if self._shape else (INBOX_SINGLE, len(rows))
         memo = jax.tree.unflatten(self._memo_structure, [column(name) for name in self.book.memo_names])
-        return Inbox(np.int32(count), column("round"), column("arm", -1), column("loss"), column("probability"), memo)
+        filled = np.int32(1 if self._shape else len(rows))
+        return Inbox(filled, column("round"), column("arm", -1), column("loss"), column("probability"), memo)
 
     def tickets(self, turn: Turn, arm: np.ndarray, probability: np.ndarray) -> Ticket:
         """The tickets (of arrays) for what was drawn in all runs."""

@@ -1,4 +1,4 @@
-"""The compiled part of an agent: deliver what has arrived, then decide, by the rule of one round of :mod:`jaxbandit.game`.
+"""What is compiled of an agent: deliver what has arrived, then decide, by the rule of one round of :mod:`jaxbandit.game`.
 
 ``...`` is the shape of the runs: ``()`` for a single agent, ``(fleet,)`` for a fleet.
 """
@@ -48,11 +48,11 @@ class Clock(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What was decided, for every run, also for those that do not act."""
+    """What was decided, for every run, also for those that do not act. NumPy arrays, traced arrays within a program."""
 
-    arm: jax.Array  # [...] int32
-    probability: jax.Array  # [...] of that arm
-    probabilities: jax.Array  # [K, ...]
+    arm: Any  # [...] int32
+    probability: Any  # [...] of that arm
+    probabilities: Any  # [K, ...]
     memo: Any  # what waits with the play, runs on the last axis
 
 
@@ -73,30 +73,23 @@ def start(setup: Setup, num_arms: int) -> Any:
     return jax.tree.map(lambda leaf: _with_runs(leaf, setup.runs.shape), state)
 
 
-def memo_like(setup: Setup, state: Any, watches: bool) -> Any:
-    """Shapes and dtypes of what waits with a play."""
+def decision_like(setup: Setup, num_arms: int) -> Decision:
+    """Shapes and dtypes of a decision."""
     zero = np.zeros(setup.runs.shape, np.int32)
-    watched = zero[None] if watches else None
-    clock = Clock(None, zero + 1, zero, zero.astype(float_dtype()), watched)
-    return jax.eval_shape(_decide, setup, state, clock)[0].memo
+    clock = Clock(None, zero + 1, zero, zero.astype(float_dtype()), zero[None] if setup.learner.watches_plays else None)
+    return jax.eval_shape(lambda setup: _decide(setup, start(setup, num_arms), clock)[0], setup)
 
 
-@jax.jit
 def decide(setup: Setup, state: Any, inbox: Inbox, clock: Clock) -> tuple[Decision, Any]:
     """Deliver the inbox, then decide in the runs that act; the state of the others only changes by what is in the inbox."""
-    state = _deliver(setup, state, inbox)
+    state = deliver(setup, state, inbox)
     decision, acted = _decide(setup, state, clock)
     acts = clock.acts
     return decision, acted if acts is None else jax.tree.map(lambda new, old: jnp.where(acts, new, old), acted, state)
 
 
-@jax.jit
 def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
     """Only deliver: for what does not fit into one inbox."""
-    return _deliver(setup, state, inbox)
-
-
-def _deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
     _, *rows = inbox
 
     def observe(row, state):

@@ -1,5 +1,7 @@
 """An agent against `rollout`, ticket by ticket; a fleet against its members; and every wrong call."""
 
+import subprocess
+import sys
 import threading
 
 import jax
@@ -9,6 +11,8 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import randomness
+from jaxbandit.agent import players
+from jaxbandit.agent.pages import PAGE, Pages
 from jaxbandit.learners.base import as_learner
 from tests.agent.environment import Environment, play, play_fleet
 from tests.learners.test_contract import CLASSES, MEANS, VARIANTS, make
@@ -125,6 +129,59 @@ def test_a_fleet_is_its_members(name):
     theirs = rolled_out(learner, delays, 60, runs=13, first_run=4).probabilities
     np.testing.assert_allclose(whole, theirs, rtol=1e-4, atol=1e-6)
     assert len(np.unique(whole[-1], axis=-1).T) > 1
+
+
+def test_a_fleet_in_blocks(monkeypatch, tmp_path):
+    """Cut or not, with all or some deciding, saved and loaded in between: who is where, and what arrived for whom, stays right."""
+    whole = jb.Agent(jb.DelayedUCB1(), 2, KEY, fleet=7)
+    monkeypatch.setattr(players, "MOST_TOGETHER", 3)
+    cut = jb.Agent(jb.DelayedUCB1(), 2, KEY, fleet=7)
+    random = np.random.default_rng(0)
+    for call in range(30):
+        if call == 15:
+            cut.save(tmp_path / "fleet.npz")
+            cut = jb.Agent.load(tmp_path / "fleet.npz", jb.DelayedUCB1(), 2, KEY, fleet=7)
+        runs = None if call % 3 == 0 else random.permutation(7)[: random.integers(0, 7)]
+        mine, theirs = cut.act(runs), whole.act(runs)
+        for one, two in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(one, two)
+        waiting = [ticket.id for ticket in whole.outstanding()]
+        answered = random.permutation(waiting)[: random.integers(0, len(waiting) + 1)]
+        losses = random.integers(0, 2, len(answered))
+        cut.observe(answered, losses)
+        whole.observe(answered, losses)
+    np.testing.assert_array_equal(cut.probabilities, whole.probabilities)
+    assert len(np.unique(whole.probabilities, axis=1).T) > 1
+
+
+@pytest.mark.thorough
+def test_a_fleet_is_the_same_on_two_devices():
+    """Also what use_all_cores changes of the compiler and the threads does not change a decision."""
+    code = """
+import sys, numpy as np, jaxbandit as jb, hashlib
+if sys.argv[1] == "2":
+    jb.use_all_cores()
+import jax
+jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
+from jaxbandit.agent import players
+players.MOST_TOGETHER = 50
+fleet, one = (jb.Agent(jb.TsallisINF("rv"), 4, jax.random.key(0), **more) for more in ({"fleet": 120}, {}))
+path = []
+for call in range(40):
+    ticket, alone = fleet.act(), one.act()
+    path.append([*ticket.arm, alone.arm, *fleet.probabilities.ravel(), *one.probabilities])
+    fleet.observe(ticket.id, (ticket.arm + ticket.run + call) % 3 / 2)
+    one.observe(alone.id, (alone.arm + call) % 3 / 2)
+print(jax.local_device_count(), hashlib.sha256(np.array(path, np.float32).tobytes()).hexdigest())
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, count], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for count in "12"
+    ]
+    assert [count for count, _ in said] == ["1", "2"]
+    assert said[0][1] == said[1][1]
 
 
 def test_a_fleet_with_many_arrivals_of_one_run():
@@ -264,3 +321,26 @@ def test_a_wrapper_without_room_says_so_and_keeps_what_it_had():
     assert agent.outstanding() == tickets
     agent.observe(2, 0.5)
     assert agent.act().round == 4
+
+
+def test_pages():
+    """Every bit of every leaf comes back, on few pages and on none that is too large, from NumPy and from a compiled program."""
+    random = np.random.default_rng(0)
+    tree = {
+        "few": [random.normal(size=10).astype(np.float32) for _ in range(20)],
+        "many": random.normal(size=(10, 16)).astype(np.float32),
+        "flags": random.uniform(size=(3, 2)) < 0.5,
+        "odd": np.array([np.nan, -0.0, np.inf, 1e-45], np.float32),
+        "numbers": (np.array(7, np.int32), np.array([2**32 - 1], np.uint32), np.array([-(2**31)], np.int32)),
+        "bytes": np.arange(5, dtype=np.int8),
+    }
+    pages = Pages.of(tree)
+    blank, places = pages.blank()
+    for place, leaf in zip(jax.tree.leaves(places), jax.tree.leaves(tree), strict=True):
+        place[...] = leaf
+    through = jax.jit(lambda written: pages.write(pages.read(written)))(blank)
+    assert len(blank) == len(through) == 4  # two of words, "many" and "bytes"
+    assert sorted(page.size <= PAGE for page in blank) == [False, True, True, True]
+    for written in (blank, [np.asarray(page) for page in through]):
+        for mine, theirs in zip(jax.tree.leaves(pages.read(written)), jax.tree.leaves(tree), strict=True):
+            assert (mine.dtype, mine.shape, mine.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())

@@ -147,6 +147,35 @@ def test_a_durable_fleet(tmp_path):
     agent.close()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE feedback SET loss = 0.0 WHERE ticket = 2", "feedback of ticket 2 is not what was written"),
+        ("UPDATE feedback SET after = 2 WHERE ticket = 2", "feedback of ticket 2 is not what was written"),
+        ("UPDATE decision SET arm = 1 - arm WHERE id = 3", "decision 3 is not what was written"),
+        ("UPDATE decision SET round = 'one' WHERE id = 1", "decision 1 is not what was written"),
+        ("UPDATE decision SET checksum = NULL WHERE id = 1", "decision 1 is not what was written"),
+    ],
+)
+def test_a_changed_row_is_found(tmp_path, change, message):
+    made = (jb.TsallisINF(), 2, KEY)
+    agent = jb.Agent.open(tmp_path / "campaign.db", *made, flush=False)
+    for _ in range(4):
+        agent.act()
+    agent.observe([1, 2], [0, 1])
+    agent._journal.close()  # as if the process had died: all of it is played again
+    with jb.Agent.open(tmp_path / "campaign.db", *made, flush=False) as agent:
+        assert agent.rounds == 4
+        agent._journal._connection.execute("DELETE FROM snapshot")
+        agent._journal.close()
+        agent._journal = None
+    with sqlite3.connect(tmp_path / "campaign.db") as database:
+        assert database.execute(change).rowcount == 1
+    database.close()
+    with pytest.raises(ValueError, match=f"the file is damaged: {message}"):
+        jb.Agent.open(tmp_path / "campaign.db", *made)
+
+
 def test_a_second_process_gets_a_sentence(tmp_path):
     path = tmp_path / "campaign.db"
     code = f"import jax, jaxbandit as jb; jb.Agent.open({str(path)!r}, jb.Uniform(), 2, jax.random.key(5))"

@@ -1,0 +1,198 @@
+"""Who plays the rounds of :mod:`jaxbandit.agent.program` for an agent: one learner, or a fleet on the devices there are.
+
+Both take and give NumPy arrays. A state is handed in and another given back, so that a decision that could not be written to disk
+was never made.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit.agent import program
+from jaxbandit.agent.pages import Pages
+from jaxbandit.agent.program import Clock, Decision, Inbox, Setup
+from jaxbandit.blocks import Threads
+from jaxbandit.learners.base import Learner
+
+MOST_TOGETHER = 5000  # learners of a fleet in one call of the compiled program
+
+
+_deliver, _decide = jax.jit(program.deliver), jax.jit(program.decide)  # of a fleet
+
+
+class Letter:
+    """An inbox and a clock for one learner, on pages."""
+
+    def __init__(self, inbox: Inbox, clock: Clock):
+        self.pages = Pages.of((inbox, clock))
+        self._blank, on_them = self.pages.blank()
+        self._places = jax.tree.leaves(on_them)
+
+    def write(self, inbox: Inbox, clock: Clock) -> list[np.ndarray]:
+        for place, leaf in zip(self._places, jax.tree.leaves((inbox, clock)), strict=True):
+            place[...] = leaf
+        return [page.copy() for page in self._blank]  # a program may read its arguments until it has ended
+
+
+class Single:
+    """One learner. Its numbers travel in few buffers (:mod:`jaxbandit.agent.pages`): there is little to compute."""
+
+    def __init__(self, setup: Setup, num_arms: int):
+        state = program.start(setup, num_arms)
+        self._learner, self._leaves = setup.learner, jax.tree.leaves(state)
+        self._setup_pages, self._state_pages = Pages.of(setup), Pages.of(state)
+        self._decision_pages = Pages.of(program.decision_like(setup, num_arms))
+        self._setup = _put(self._setup_pages, setup)
+        self._programs: dict[int, Any] = {}  # by how many outstanding plays they are made for
+
+    def start(self) -> list[Any]:
+        """The state before round 1: its pages."""
+        return self.restore(self._leaves)
+
+    def decide(self, state: list[Any], inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, list[Any]]:
+        """What was decided, and the state after it."""
+        watched = 0 if clock.watched is None else len(clock.watched)
+        if watched not in self._programs:
+            letter = Letter(inboxes[-1], clock)
+            self._programs[watched] = letter, *_compiled(self._setup_pages, self._state_pages, letter.pages)
+        letter, deliver, decide = self._programs[watched]
+        for inbox in inboxes[:-1]:
+            state = deliver(self._setup, state, letter.write(inbox, clock))
+        said, state = decide(self._setup, state, letter.write(inboxes[-1], clock))
+        decision = self._decision_pages.read([np.asarray(page) for page in said])
+        if type(self._learner).check_state is not Learner.check_state:
+            self._learner.check_state(self._read(state))
+        return decision, state
+
+    def leaves(self, state: list[Any]) -> list[np.ndarray]:
+        """The arrays of a state, to be saved."""
+        return jax.tree.leaves(self._read(state))
+
+    def restore(self, leaves: Sequence[Any]) -> list[Any]:
+        """The state of these arrays."""
+        return _put(self._state_pages, leaves)
+
+    def _read(self, state: list[Any]) -> Any:
+        return self._state_pages.read([np.asarray(page) for page in state])
+
+
+def _put(pages: Pages, tree: Any) -> list[jax.Array]:
+    blank, on_them = pages.blank()
+    for place, leaf in zip(jax.tree.leaves(on_them), jax.tree.leaves(tree), strict=True):
+        place[...] = np.asarray(leaf)
+    return [jnp.array(page) for page in blank]
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any]:
+    """Programs that deliver, and that decide, from pages to pages."""
+
+    def open_letter(setup_pages: Any, state_pages: Any, letter_pages: Any) -> tuple[Setup, Any, Inbox, Clock]:
+        return setup.read(setup_pages), state.read(state_pages), *letter.read(letter_pages)
+
+    def deliver(*pages: Any) -> Any:
+        mine, before, inbox, _ = open_letter(*pages)
+        return state.write(program.deliver(mine, before, inbox))
+
+    def decide(setup_pages: Any, state_pages: Any, letter_pages: Any) -> tuple[Any, Any]:
+        def once(setup_pages: Any, state_pages: Any, letter_pages: Any) -> tuple[Any, Any]:
+            decision, after = program.decide(*open_letter(setup_pages, state_pages, letter_pages))
+            return Pages.of(decision).write(decision), state.write(after)
+
+        # A loop with one turn, of which the compiler does not know that: what is in a loop it can make one function of
+        # (see `use_all_cores`), without starting each small step by itself. The barrier keeps all of it in there.
+        def turn(number: Any, pages: tuple[Any, Any]) -> tuple[Any, Any]:
+            _, mine, said = lax.optimization_barrier((number, setup_pages, letter_pages))
+            return once(mine, pages[1], said)
+
+        turns = (letter.read(letter_pages)[1].round > 0).astype(np.int32)
+        nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(once, setup_pages, state_pages, letter_pages)[0])
+        return lax.fori_loop(0, turns, turn, (nothing, state_pages))
+
+    return jax.jit(deliver), jax.jit(decide)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Some learners of a fleet, on one device."""
+
+    runs: slice
+    device: Any
+    setup: Setup
+
+    def put(self, tree: Any) -> Any:
+        return jax.device_put(tree, self.device)
+
+    def decide(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, Any]:
+        """As :meth:`Fleet.decide`, which gives what is of all learners."""
+        *full, last = (Inbox(filled, *jax.tree.map(lambda leaf: leaf[..., self.runs], rows)) for filled, *rows in inboxes)
+        for inbox in full:
+            if (inbox.arm >= 0).any():
+                state = _deliver(self.setup, state, inbox)
+        mine = jax.tree.map(lambda leaf: leaf[..., self.runs], clock)
+        decision, state = _decide(self.setup, state, last, mine)
+        self.setup.learner.check_state(state)
+        return decision, state
+
+    def fill(self, whole: np.ndarray, part: jax.Array) -> None:
+        whole[..., self.runs] = np.asarray(part)
+
+
+class Fleet:
+    """Many learners, in blocks that are played on all devices at once.
+
+    How the fleet is cut depends on its size alone, not on the devices: XLA rounds differently for other shapes.
+    """
+
+    def __init__(self, setup: Setup, num_arms: int):
+        ids = np.asarray(setup.runs)
+        parts = np.array_split(np.arange(len(ids)), -(-len(ids) // MOST_TOGETHER))
+        devices = jax.local_devices()[: len(parts)]
+        self._num_arms, self._like = num_arms, program.decision_like(setup, num_arms)
+        self._blocks = []
+        for number, part in enumerate(parts):
+            runs, device = slice(int(part[0]), int(part[-1]) + 1), devices[number % len(devices)]
+            mine: Any = ids[runs]
+            self._blocks.append(Block(runs, device, jax.device_put(dataclasses.replace(setup, runs=mine), device)))
+        self._shares = [self._blocks[first :: len(devices)] for first in range(len(devices))]  # of each device
+        self._threads = Threads(len(devices), "jaxbandit-fleet") if len(devices) > 1 else None
+
+    def start(self) -> dict[int, Any]:
+        """The states of the blocks, by their first run."""
+        return {block.runs.start: block.put(program.start(block.setup, self._num_arms)) for block in self._blocks}
+
+    def decide(self, state: dict[int, Any], inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, dict[int, Any]]:
+        """What was decided, and the states after it. Blocks in which nobody acts are left out."""
+        after, joined = dict(state), jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._like)
+
+        def play(blocks: Sequence[Block]) -> None:
+            for block in blocks:
+                if clock.acts is None or clock.acts[block.runs].any():
+                    decision, new = block.decide(state[block.runs.start], inboxes, clock)
+                    after[block.runs.start] = new
+                    jax.tree.map(block.fill, joined, decision)
+
+        if self._threads is None:
+            play(self._blocks)
+        else:
+            list(self._threads.map(play, self._shares))
+        return joined, after
+
+    def leaves(self, state: dict[int, Any]) -> list[np.ndarray]:
+        """The arrays of a state, to be saved."""
+        each = [jax.tree.leaves(state[block.runs.start]) for block in self._blocks]
+        return [np.concatenate(column, -1) for column in zip(*each, strict=True)]
+
+    def restore(self, leaves: Sequence[np.ndarray]) -> dict[int, Any]:
+        """The state of these arrays."""
+        state = self.start()
+        for block in self._blocks:
+            structure = jax.tree.structure(state[block.runs.start])
+            state[block.runs.start] = block.put(jax.tree.unflatten(structure, [leaf[..., block.runs] for leaf in leaves]))
+        return state
