@@ -180,7 +180,9 @@ def check_measure(measure: Any) -> None:
     if not isinstance(measure, Sequence) or isinstance(measure, str):
         raise TypeError(f"measure={show(measure)}: give a list of measurements, such as [jb.ControlVariates()]")
     for one in measure:
-        if isinstance(one, type) or not isinstance(one, Measurement):
+        if isinstance(one, type):
+            raise TypeError(f"measure=[{one.__name__}]: give a measurement, not its class: {one.__name__}(...)")
+        if not isinstance(one, Measurement):
             raise TypeError(
                 f"measure=[{show(one)}]: a measurement, such as jb.ControlVariates(), has the methods init, update and read"
             )

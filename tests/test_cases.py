@@ -119,6 +119,7 @@ CALLS = [
     ("12 a field of another", lambda: L.Bernoulli(reward=[0.3]), r"Bernoulli\(reward=\[0.3\]\): .* did you mean 'rewards'"),
     ("12 a name for a learner", lambda: simulate("mzs22"), "learner='mzs22': give a learner such as"),
     ("12 a learner that is not there", lambda: jb.REGISTRY["mzs23"], "there is no such learner; did you mean 'mzs24'"),
+    ("12 a measurement's class", lambda: simulate(measure=[jb.measure.Pulls]), r"measure=\[Pulls\]: give a measurement, not its class: Pulls\("),
     ("12 record=0", lambda: rollout(record=0), "record=0: record at least 1 round"),
     ("12 x64 before resume", resumed_in_float64, "made in float32 and this simulation is in float64; set jax_enable_x64 as it was"),
     ("12 Result.load of .npy", lambda: loaded(b"\x93NUMPY\x01\x00" + b"v" * 40), "this is not a file written by Result.save"),

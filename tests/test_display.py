@@ -165,6 +165,7 @@ def test_gradient_tuned_and_sweep_are_one_line():
     spec = jb.Spec(rounds=20, runs=4, learners=[jb.Uniform()], losses=[game[1]], delays=[game[2]])
     summary = jb.sweep(spec, tempfile.mkdtemp())
     assert re.fullmatch(r"Summary\(in .*, units done 1 of 1, computed now 1, seconds [\d.]+\)", repr(summary)), repr(summary)
+    assert repr(spec) == "Spec(1 learners × 1 losses × 1 delays; 4 runs × 20 rounds, seed 0)"
     for thing in (gradient, tuned, tuned.before, summary):
         assert len(repr(thing)) < 200
         assert "\n" not in repr(thing)

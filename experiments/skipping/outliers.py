@@ -46,9 +46,11 @@ def main() -> None:
         colour, style = jb.plots.COLOURS[index], jb.plots.STYLES[index]
         panel.errorbar(counts, means, 1.96 * errors, color=colour, linestyle=style, marker="o", markersize=4, label=name)
     panel.axvline(critical, color="grey", linewidth=0.8)
-    panel.annotate("√(KT/log K)", (critical, 0), xytext=(-4, 4), textcoords="offset points", ha="right", fontsize=8)
-    panel.set_xscale("symlog", linthresh=1)
+    panel.text(0.97 * critical, 0.02, "√(KT/log K)", transform=panel.get_xaxis_transform(), ha="right", fontsize=9)
+    panel.set_xscale("symlog", linthresh=1, linscale=0.5)
+    panel.set_xlim(-0.15, 1.3 * critical)
     panel.set_yscale("log")
+    jb.plots.label_logarithms(panel)
     panel.set(xlabel="plays whose feedback takes T rounds", ylabel=f"mean pseudo-regret at T = {ROUNDS}", title="Skipping")
     panel.legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)

@@ -22,10 +22,12 @@ from jaxbandit.files import read_arrays, unpack_arrays, whole_file
 from jaxbandit.learners.base import as_learner
 from jaxbandit.pytrees import canonical, float_dtype, is_numeric, show
 from jaxbandit.result import fingerprint
-from jaxbandit.validation import MOST_ROUNDS, check_key, check_runs, validate_learner
+from jaxbandit.validation import MOST_ROUNDS, check_runs, given_key, validate_learner
 
 FORMAT = 1  # of saved agents
 SNAPSHOT_EVERY = 1000  # decisions, or more: at most so many are played again when a durable agent is opened
+Arms = int | Sequence[str]
+Key = jax.Array | None
 
 
 class Agent:
@@ -49,7 +51,7 @@ class Agent:
     Args:
       learner: such as ``jb.DelayedThompson()``. What it must be told (``max_delay``, a horizon) you must know or bound.
       arms: how many, or their names.
-      key: a typed key, ``jax.random.key(seed)``.
+      key: a typed key, ``jax.random.key(0)``; or ``seed=0`` in its place.
       fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
         one call. Run i of the fleet has the random words of a single agent with ``first_run=first_run + i``.
       first_run: id of the run, or of the first run of the fleet.
@@ -63,16 +65,16 @@ class Agent:
     (3, 1)
     """
 
-    def __init__(self, learner: Any, arms: int | Sequence[str], key: jax.Array, *, fleet: int | None = None, first_run: int = 0):
+    def __init__(
+        self, learner: Any, arms: Arms, key: Key = None, *, seed: int | None = None, fleet: int | None = None, first_run: int = 0
+    ):
         self.names = _check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
         validate_learner(learner)
         if as_learner(learner).num_signals:
             name = type(learner).__name__
-            raise ValueError(
-                f"learner={name}(…): {name} reads the signal of each play, which an agent has no call for; use jb.simulate"
-            )
-        check_key(key)
+            raise ValueError(f"learner={name}(…): {name} reads the signal of each play, and an agent has none; use jb.simulate")
+        key = given_key(key, seed)
         if fleet is not None and (not isinstance(fleet, int | np.integer) or isinstance(fleet, bool) or fleet < 1):
             raise ValueError(f"fleet={show(fleet)}: a fleet is a number of learners, 1 or more; None is a single learner")
         check_runs(1 if fleet is None else fleet, first_run)
@@ -174,9 +176,10 @@ class Agent:
         cls,
         path: str | os.PathLike,
         learner: Any,
-        arms: int | Sequence[str],
-        key: jax.Array,
+        arms: Arms,
+        key: Key = None,
         *,
+        seed: int | None = None,
         fleet: int | None = None,
         first_run: int = 0,
         flush: bool = True,
@@ -189,7 +192,7 @@ class Agent:
 
         Args:
           path: the file; one that exists must have been made with the same learner, arms, key, fleet and first_run.
-          learner, arms, key, fleet, first_run: as in :class:`Agent`.
+          learner, arms, key, seed, fleet, first_run: as in :class:`Agent`.
           flush: wait for the disk at every commit, so that a loss of power loses nothing either.
 
         >>> import jax, tempfile, jaxbandit as jb
@@ -200,7 +203,7 @@ class Agent:
         ...         agent.outstanding() == [ticket]
         True
         """
-        agent = cls(learner, arms, key, fleet=fleet, first_run=first_run)
+        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run)
         journal = Journal(path, agent._about, flush)
         try:
             agent._check_about(f"Agent.open({str(path)!r})", journal.about)
@@ -239,14 +242,15 @@ class Agent:
         cls,
         path: str | os.PathLike,
         learner: Any,
-        arms: int | Sequence[str],
-        key: jax.Array,
+        arms: Arms,
+        key: Key = None,
         *,
+        seed: int | None = None,
         fleet: int | None = None,
         first_run: int = 0,
     ) -> "Agent":
         """An agent that goes on from a file written by :meth:`save`, with the same learner, arms, key, fleet and first_run."""
-        agent = cls(learner, arms, key, fleet=fleet, first_run=first_run)
+        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run)
         name = f"Agent.load({str(path)!r})"
         try:
             arrays = read_arrays(path)

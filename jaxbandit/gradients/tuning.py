@@ -127,7 +127,8 @@ def tune(
     path = {name: np.array([one.value(free[name]) for free in frees], np.float64) for name, one in which.items()}
     path["regret"], path["error"] = (np.array(column) for column in zip(*(one[1:3] for one in record.steps[:made]), strict=True))
     fresh = {"rounds": rounds, "key": key, "runs": fresh_runs, "first_run": steps * runs}
-    before, after = (_outcome(one, tasks, goal, fresh) for one in (learner, tuned))
+    with Progress(progress, 2 * len(tasks) * fresh_runs * rounds, "before and after, on fresh runs") as bar:
+        before, after = (_outcome(one, tasks, goal, {**fresh, "progress": bar}) for one in (learner, tuned))
     return Tuned(tuned, path, before, after, _audit(tuned, tasks, which, goal, fresh, estimator) if audit else None)
 
 

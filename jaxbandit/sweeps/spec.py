@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxbandit import delays, learners, losses
+from jaxbandit.display import short
 from jaxbandit.pytrees import is_numeric
 
 ORACLE = "oracle"
@@ -84,6 +85,15 @@ class Spec:
     states: bool = True
     title: str = ""
     text: str = ""
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{_count(vars(self)[axis])} {axis}" for axis in AXES)
+        return f"Spec({axes}; {short(self.runs)} runs × {short(self.rounds)} rounds, seed {short(self.seed)})"
+
+
+def _count(points: Any) -> Any:
+    """How many entries an axis has; a spec may still hold anything."""
+    return len(points) if isinstance(points, Sequence | Mapping) else short(points)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -202,6 +202,13 @@ def test_a_fleet_with_many_arrivals_of_one_run():
     assert agent.act([]).id.tolist() == []
 
 
+def test_a_seed_in_place_of_the_key():
+    by_seed, by_key = jb.Agent(jb.TsallisINF(), 3, seed=7), jb.Agent(jb.TsallisINF(), 3, jax.random.key(7))
+    assert [by_seed.act().arm for _ in range(9)] == [by_key.act().arm for _ in range(9)]
+    with pytest.raises(TypeError, match="give seed=0 or key="):
+        jb.Agent(jb.TsallisINF(), 3)
+
+
 def test_outstanding_and_names():
     agent = jb.Agent(jb.DelayedUCB1(), ["left", "right"], KEY)
     tickets = [agent.act() for _ in range(4)]
