@@ -4,7 +4,9 @@
     python experiments/accelerators/emulate.py h100 thompson 'geometric(mean=10.0, bound=127)' --rounds 1000
 
 Compiles the program that ``jb.simulate`` would start on the GPU, reads from the compiler's dump in which order it starts which
-kernel on which memory, and does that with the kernels' LLVM IR (``kernels.py``). Needs the compilers and llvmlite (``make compilers``).
+kernel on which memory, and does that with the kernels' LLVM IR (``kernels.py``). Both programs round, each in its way, and where a
+rule jumps (which arm is drawn; whether its probability is above a threshold) rounding may decide it: runs that go another way are
+listed, with the number that decided. Needs the compilers and llvmlite (``make compilers``).
 """
 
 import argparse
@@ -17,16 +19,22 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from kernels import Kernel, NoEmulation
 
-from jaxbandit import blocks, compilers
+from jaxbandit import blocks, compilers, randomness
 from jaxbandit.cli.doctor import game_of
 from jaxbandit.forms import choose_form
 from jaxbandit.game import Game
+from jaxbandit.learners.base import Learner
+from jaxbandit.learners.tsallis import TsallisINF
+from jaxbandit.measure import Moment
+from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 DTYPES = {"pred": np.bool_, "s32": np.int32, "u32": np.uint32, "f32": np.float32}
 ALIGNED = 256  # bytes
+ROUNDED = 2.0**-22  # how far a cumulative sum near 1 may be rounded off: four units in the last place
 Step = Callable[[], None]
 Place = tuple[str, tuple[int, ...]]  # an instruction, and which part of what it makes
 
@@ -235,48 +243,128 @@ def _memory(text: str) -> tuple[dict[Place, tuple[int, int, int]], dict[int, int
     return places, sizes
 
 
+@pytree_dataclass
+class Decisions:
+    """A measurement: what decided, in the last round, which way a run goes; and from which probabilities."""
+
+    learner: Learner
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> dict[str, jax.Array]:
+        none = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return {"arm": jnp.zeros(runs_shape, jnp.int32), "probabilities": none, "baseline": none}
+
+    def update(self, state: dict[str, jax.Array], moment: Moment) -> dict[str, jax.Array]:
+        x = moment.probabilities
+        return {"arm": moment.arm, "probabilities": x, "baseline": self.learner.baseline(moment.round, x)}
+
+    def read(self, state: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        return state
+
+
+@dataclasses.dataclass(frozen=True)
+class Parting:
+    """Where a run took another way in one program than in the other."""
+
+    run: int
+    round: int
+    decided: str  # "arm": which one was drawn; "baseline": whether the learner took an arm for a common one
+    distance: float  # of what was compared from its threshold: in the two programs, the larger
+    either_side: bool  # of the threshold, in the two programs; as far as float32 can tell
+
+
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """The regret of the same runs, played by the GPU's kernels and by the library on this CPU."""
+    """The same runs, played by the GPU's kernels and by the library on this CPU."""
 
-    emulated: np.ndarray
+    emulated: np.ndarray  # [runs], regret
     library: np.ndarray
+    partings: list[Parting]
+    drift: np.ndarray  # [runs], the largest difference of two probabilities of a run before it parted, if it did
+    chance: float  # how many runs were to be expected to draw another arm: how far apart the two cells of the arms are
     kernels: int  # started
     seconds: float  # that the emulation took
 
     @property
     def differences(self) -> np.ndarray:
-        """Of each run, relative."""
+        """Of each run's regret, relative."""
         return np.abs(self.emulated - self.library) / (1 + np.abs(self.library))
 
 
+def find_partings(learner: Learner, ours: Any, theirs: Any, uniform: np.ndarray) -> tuple[list[Parting], np.ndarray, float]:
+    """Where runs parted, how far their probabilities were apart before, and how many were to be expected to part in a draw.
+
+    ``ours`` and ``theirs`` are readings of :class:`Decisions` for every round, ``uniform [T, runs]`` the numbers that draw arms.
+    """
+    other_arm = ours["arm"] != theirs["arm"]
+    other_baseline = ours["baseline"] != theirs["baseline"]
+    differs = other_arm | other_baseline.any(1)
+    x, y = (readings["probabilities"].astype(np.float64) for readings in (ours, theirs))
+    together = np.cumsum(differs, 0) - differs == 0  # up to and with the round in which a run parts
+    drift = np.where(together, np.abs(x - y).max(1), 0).max(0)
+    cells = [np.cumsum(each, 1) / each.sum(1, keepdims=True) for each in (x, y)]
+    chance = np.where(together, np.abs(cells[0] - cells[1]).sum(1), 0).sum()
+    found = []
+    for run in np.flatnonzero(differs.any(0)):
+        index = int(differs[:, run].argmax())
+        if other_arm[index, run]:
+            # The arm that is less was drawn where the number is below the end of its cell, the other one where it is not.
+            arm = min(ours["arm"][index, run], theirs["arm"][index, run])
+            decided, gaps = "arm", [uniform[index, run] - each[index, arm, run] for each in cells]
+        else:
+            assert isinstance(learner, TsallisINF)
+            arm = other_baseline[index, :, run].argmax()
+            decided, gaps = "baseline", [each[index, arm, run] - float(learner.threshold) / (index + 1) for each in (x, y)]
+        low, high = sorted(gaps)
+        either_side = bool(low <= ROUNDED and high >= -ROUNDED)
+        found.append(Parting(int(run), index + 1, decided, max(abs(low), abs(high)), either_side))
+    return found, drift, float(chance)
+
+
 def compare(target: str, learner: str, delays: str, *, arms: int = 10, rounds: int = 1000, runs: int = 512) -> Agreement:
-    """Both regrets of a game of coins after so many rounds; ``runs`` are filled up to the GPU's smallest block."""
+    """Both ways of a game of coins, for so many rounds; ``runs`` are filled up to the GPU's smallest block."""
     game, it = game_of(learner, arms, delays, runs), compilers.TARGETS[target]
+    game = dataclasses.replace(game, measure=(Decisions(game.learner),))
     form = choose_form(game, it.platform, it.memory)
     there: Game = dataclasses.replace(form.applied(game), runs=np.arange(form.block, dtype=np.uint32))
-    record = np.array([rounds], np.int32)
 
     def program(game: Game, state: Any, done: jax.Array, record: jax.Array):
         return form.advance(game, state, done, record, False)
 
-    arguments = (there, blocks.start(there), np.int32(0), record)
+    arguments = (there, blocks.start(there), np.int32(0), np.array([rounds], np.int32))
+    tree = jax.tree.structure(jax.eval_shape(program, *arguments))
     with tempfile.TemporaryDirectory() as dump:
         # Parameters that are not used stay, so that the numbers of parameters are those of the leaves.
         made = jax.jit(program, keep_unused=True)
         compilers.compile_for(target, made, arguments, dump)
-        begun = time.perf_counter()
         emulation = Emulation(Path(dump))
-        leaves = emulation.run([np.asarray(leaf) for leaf in jax.tree.leaves(arguments)])
-        seconds = time.perf_counter() - begun
-    _, records = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(program, *arguments)), leaves)
+
+    def played(state: Any, done: int, last: int) -> Any:
+        given = (there, state, np.int32(done), np.array([last], np.int32))
+        return jax.tree.unflatten(tree, emulation.run([np.asarray(leaf) for leaf in jax.tree.leaves(given)]))
+
+    begun = time.perf_counter()
+    whole = played(arguments[1], 0, rounds)[1].regret[0, :runs]  # in chunks, as a user plays them
+    seconds, kernels = time.perf_counter() - begun, emulation.started
+    state, readings, regret = arguments[1], [], whole
+    for done in range(rounds):  # and once more with a stop after every round, to see where runs part
+        state, records = played(state, done, done + 1)
+        regret = records.regret[0, :runs]
+        readings.append({name: value[0, ..., :runs] for name, value in records.measured.items()})
+    if not np.array_equal(regret, whole):
+        raise NoEmulation("a stop after every round changes the bits: what is traced is not what was played")
+    each = np.arange(1, rounds + 1, dtype=np.int32)
     own = choose_form(game, "cpu")
     assert runs % own.block == 0
     library = []
     for first in range(0, runs, own.block):
         here = dataclasses.replace(game, runs=np.arange(first, first + own.block, dtype=np.uint32))
-        library.append(blocks.advance(here, blocks.start(here), np.int32(0), record, probabilities=False, form=own)[1].regret[0])
-    return Agreement(records.regret[0, :runs], np.concatenate(library), emulation.started, seconds)
+        library.append(blocks.advance(here, blocks.start(here), np.int32(0), each, probabilities=False, form=own)[1])
+    beside = jax.tree.map(lambda *parts: np.concatenate(parts, -1), *library)
+    ours = {name: np.stack([one[name] for one in readings]) for name in readings[0]}
+    keys = randomness.fold(game.streams[randomness.PLAY], each[:, None])
+    uniform = randomness.uniform(randomness.fold(keys, np.arange(runs, dtype=np.uint32)[None]).first, game.grain)
+    parted = find_partings(game.learner, ours, beside.measured, np.asarray(uniform, np.float64))
+    return Agreement(whole, beside.regret[-1], *parted, kernels, seconds)
 
 
 def main() -> None:
@@ -295,7 +383,15 @@ def main() -> None:
         f"{given.target}, {given.learner}, {given.delays}: {given.rounds} rounds of {given.runs} runs, {found.kernels} kernels, {found.seconds:.1f} s"
     )
     print(f"mean regret {found.emulated.mean():.4f} by the GPU's kernels, {found.library.mean():.4f} by the library")
-    print(f"runs within 0.1 %: {np.mean(found.differences < 1e-3):.4f}; largest difference {found.differences.max():.3g}")
+    outside = found.differences >= 1e-3
+    print(f"runs within 0.1 %: {np.sum(~outside)}; largest difference {found.differences.max():.3g}")
+    print(
+        f"probabilities, until a run parts: {np.median(found.drift):.2g} apart at most in half of the runs, {found.drift.max():.2g} in all"
+    )
+    print(f"{len(found.partings)} runs part; {found.chance:.1f} were to be expected to in drawing an arm")
+    for one in found.partings:
+        sides = "on either side of" if one.either_side else "NOT on either side of"
+        print(f"  run {one.run} in round {one.round}: {one.decided}, {sides} the threshold, {one.distance:.2g} from it")
 
 
 if __name__ == "__main__":
