@@ -13,6 +13,7 @@ from jaxbandit.pytrees import float_dtype
 from jaxbandit.vectors import UNROLLED, Number, Rows, array_of, shared_vector
 
 MOST_ARMS = 16  # arms are unrolled
+TABLE = 128  # numbers; a larger table of a learner's state, such as a window over the last plays, stays in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class FlatRounds:
         self.program = jax.make_jaxpr(Game.step)(one, like, jax.ShapeDtypeStruct((), np.int32))
         self.tree = jax.tree.structure(state)
         self.leaves = [
-            Leaf(leaf.shape, np.shape(block) != leaf.shape, _is_ring(path) and leaf.ndim > 0)
+            Leaf(leaf.shape, np.shape(block) != leaf.shape, leaf.ndim > 0 and (_is_ring(path) or leaf.size > TABLE))
             for (path, leaf), block in zip(jax.tree_util.tree_leaves_with_path(like), jax.tree.leaves(state), strict=True)
         ]
         self.game = list(zip(jax.tree.leaves(one), jax.tree.leaves(game), strict=True))

@@ -32,10 +32,25 @@ def write_own_row(tables: Any, values: Any, row: jax.Array) -> Any:
     def one(table, value):
         if jnp.ndim(row) == 0:
             return write_row(table, value, row)
-        places = _places(table, row)
-        return table.reshape(-1).at[places].set(value, mode="promise_in_bounds", unique_indices=True).reshape(table.shape)
+        value = jnp.broadcast_to(value, table.shape[1:]).astype(table.dtype)
+        written = lax.platform_dependent(table.reshape(-1), value, _places(table, row), cpu=_set_in_turn, default=_set_at_once)
+        return written.reshape(table.shape)
 
     return jax.tree.map(one, tables, values)
+
+
+def _set_at_once(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Array:
+    return flat.at[places].set(value, mode="promise_in_bounds", unique_indices=True)
+
+
+def _set_in_turn(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Array:
+    """The same for a CPU. XLA makes a kernel of its own of a scatter, and then no longer one function of the loop over rounds."""
+    value, places = value.reshape(-1), places.reshape(-1)
+
+    def one(index, flat):
+        return lax.dynamic_update_index_in_dim(flat, value[index], places[index], 0)
+
+    return lax.fori_loop(0, value.size, one, flat)
 
 
 def with_rows_of(tables: Any, like: Any) -> Any:
