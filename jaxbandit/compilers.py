@@ -83,9 +83,13 @@ def device(target: str) -> Any:
         raise MissingCompiler(message)
     it = TARGETS[target]
     if it.platform == "tpu":
-        # libtpu asks the cloud's metadata server which machine this is, unless it is told.
-        for name, value in {"SKIP_MDS_QUERY": "1", "ACCELERATOR_TYPE": "v5litepod-4", "WORKER_HOSTNAMES": "localhost"}.items():
-            os.environ.setdefault(f"TPU_{name}", value)
+        # libtpu asks the cloud's metadata server which machine this is, unless it is told; and lets one process alone have the TPU,
+        # though several may compile.
+        machine = {"SKIP_MDS_QUERY": "1", "ACCELERATOR_TYPE": "v5litepod-4", "WORKER_HOSTNAMES": "localhost"}
+        for name, value in (
+            {f"TPU_{key}": value for key, value in machine.items()} | {"ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+        ).items():
+            os.environ.setdefault(name, value)
         return topologies.get_topology_desc("v5e:2x2", platform="tpu").devices[0]
     return topologies.get_topology_desc(platform="cuda", target_config=_description(it), topology="1x1x1").devices[0]
 

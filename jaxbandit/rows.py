@@ -33,8 +33,10 @@ def write_own_row(tables: Any, values: Any, row: jax.Array) -> Any:
         if jnp.ndim(row) == 0:
             return write_row(table, value, row)
         value = jnp.broadcast_to(value, table.shape[1:]).astype(table.dtype)
-        written = lax.platform_dependent(table.reshape(-1), value, _places(table, row), cpu=_set_in_turn, default=_set_at_once)
-        return written.reshape(table.shape)
+        flat, places = table.reshape(-1), _places(table, row)
+        if table.ndim > 2:  # several numbers for each run: a loop over all of them is slower (BOLD: 0.73 of the speed)
+            return _set_at_once(flat, value, places).reshape(table.shape)
+        return lax.platform_dependent(flat, value, places, cpu=_set_in_turn, default=_set_at_once).reshape(table.shape)
 
     return jax.tree.map(one, tables, values)
 
@@ -45,7 +47,6 @@ def _set_at_once(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Ar
 
 def _set_in_turn(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Array:
     """The same for a CPU. XLA makes a kernel of its own of a scatter, and then no longer one function of the loop over rounds."""
-    value, places = value.reshape(-1), places.reshape(-1)
 
     def one(index, flat):
         return lax.dynamic_update_index_in_dim(flat, value[index], places[index], 0)

@@ -1,5 +1,6 @@
 """Rows of tables, against NumPy's indexing."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -29,3 +30,14 @@ def test_one_row_for_all_runs():
         after = table.copy()
         after[3] = new
         np.testing.assert_array_equal(write(jnp.asarray(table), jnp.asarray(new), jnp.int32(3)), after)
+
+
+def test_rows_of_their_own_are_set_at_once_on_a_gpu_and_in_turn_on_a_cpu():
+    """A loop over 65,536 runs in every round would take a GPU longer than all the rest."""
+    traced = jax.jit(write_own_row).trace(jnp.zeros((5, 7)), jnp.zeros(7), jnp.zeros(7, jnp.int32))
+    text = {one: traced.lower(lowering_platforms=(one,)).as_text() for one in ("cpu", "cuda", "tpu")}
+    assert {one: ("stablehlo.scatter" in text[one], "stablehlo.while" in text[one]) for one in text} == {
+        "cpu": (False, True),
+        "cuda": (True, False),
+        "tpu": (True, False),
+    }
