@@ -1,5 +1,6 @@
 // MZS22 (Algorithm 1) by hand in C++, for timing beside the engine: runs in the lanes of vectors, one thread, the engine's
-// own solver (two Halley steps from the last round's solution), a lighter generator (xoshiro128+ in place of threefry).
+// own solver (two Halley steps from the last round's solution), a lighter generator (xoshiro128+ in place of threefry; -DTHREEFRY
+// takes the engine's, to see what it costs).
 //
 //   g++ -O3 -march=native -ffast-math -fopenmp-simd -DARMS=10 simd.cpp -o simd -lmvec
 //   ./simd RUNS ROUNDS DELAY        prints one line of JSON
@@ -16,6 +17,39 @@ constexpr int LANES = 64;
 using Row = float[LANES];
 #define EACH_LANE _Pragma("omp simd") for (int v = 0; v < LANES; v++)
 
+#ifdef THREEFRY
+// As the engine: threefry of (round, run) under the round's key, whose two words are the numbers for arm and loss.
+struct Generator {
+  alignas(64) Row second;
+  uint32_t key, round = 0;
+  bool kept = false;
+  explicit Generator(uint64_t seed) : key(uint32_t(seed)) {}
+  static uint32_t turned(uint32_t x, int by) { return (x << by) | (x >> (32 - by)); }
+  void uniform(Row out) {
+    if (kept) {
+      std::copy(second, second + LANES, out);
+      kept = false;
+      return;
+    }
+    kept = true;
+    round++;
+    EACH_LANE {
+      const uint32_t k[3] = {key, round, key ^ round ^ 0x1BD11BDAu};
+      const int turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+      uint32_t x = k[0], y = uint32_t(v) + k[1];
+#pragma GCC unroll 5
+      for (int group = 0; group < 5; group++) {
+#pragma GCC unroll 4
+        for (int turn = 0; turn < 4; turn++) { x += y; y = x ^ turned(y, turns[group % 2][turn]); }
+        x += k[(group + 1) % 3];
+        y += k[(group + 2) % 3] + uint32_t(group + 1);
+      }
+      out[v] = (float(int32_t(x >> 9)) + 0.5f) / 8388608.0f;
+      second[v] = (float(int32_t(y >> 9)) + 0.5f) / 8388608.0f;
+    }
+  }
+};
+#else
 struct Generator {
   alignas(64) uint32_t s[4][LANES];
   explicit Generator(uint64_t seed) {
@@ -37,6 +71,7 @@ struct Generator {
     }
   }
 };
+#endif
 
 struct Rates { double tsallis_start, entropy_start, log_k; };
 
