@@ -1,8 +1,8 @@
 """The table of constants that a practitioner copies from: docs/constants.md with its figure.
 
-    python experiments/constants/make.py [PROCESSES]          # some 15 minutes of processor time; goes on where it was stopped
+    python experiments/constants/make.py [PROCESSES]          # some 10 minutes of processor time; goes on where it was stopped
 
-Files beside this one: ``surfaces.json`` (regret over the two scales, for each game of the grid), ``trial.json`` (copied constants against
+Files beside this one: ``surfaces.json`` (regret over two constants, for each game of the grid), ``trial.json`` (copied constants against
 those tuned for the very game). Remove them to compute everything anew; with both there, only the page is written.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import page
-from games import ANY, ARMS, DELAYS, REGIMES, TRIALS, Cell, Game, games
+from games import ARMS, DELAYS, REGIMES, TRIALS, Cell, Game, games
 from surfaces import surface
 from table import PAPER, copied, rule, table
 from trial import crossed, trial
@@ -43,13 +43,14 @@ def kept(file: Path, jobs: dict[str, tuple[Callable, tuple]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    surfaces = kept(HERE / "surfaces.json", {str(game): (surface, (game,)) for game in games(ARMS, DELAYS, REGIMES)})
-    rows = table(surfaces)
+    rows = table(kept(HERE / "surfaces.json", {str(game): (surface, (game,)) for game in games(ARMS, DELAYS)}))
     tried = [cell for cells in TRIALS.values() for cell in cells]
-    candidates = {str(cell): {"table": list(copied(cell, rows)), "rule": list(rule(cell))} for cell in tried}
+    candidates = {
+        str(cell): {"table": list(copied(cell, rows)), "rule": [float(f"{one:.3g}") for one in rule(cell)]} for cell in tried
+    }
     jobs: dict[str, tuple[Callable, tuple]] = {str(cell): (trial, (cell, candidates[str(cell)])) for cell in tried}
-    middle = [Cell(Game(regime, 4, 16), 3000) for regime in (*REGIMES, ANY)]
-    jobs["crossed"] = crossed, (middle[:3], [list(PAPER), *(list(rule(cell)) for cell in middle)])
+    middle = [Cell(Game(regime, 4, 16), 3000) for regime in REGIMES]
+    jobs["crossed"] = crossed, (middle, [list(PAPER), *(list(rule(cell)) for cell in middle)])
     page.write(rows, kept(HERE / "trial.json", jobs), LIMIT, SHARE)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from games import ANY, ARMS, DELAYS, HORIZONS, REGIMES, TRIALS, Cell, Game
+from games import ARMS, DELAYS, HORIZONS, REGIMES, TRIALS, Cell, Game
+from table import Row
 
 from jaxbandit.files import whole_file, write_whole
 from jaxbandit.plots import COLOURS, figure
@@ -14,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "constants.md"
 JUDGED = tuple(TRIALS)[:2]  # the kinds of cells that the limit is for
 
 
-def write(rows: dict[str, tuple[float, float]], tried: dict[str, Any], limit: float, share: float) -> None:
+def write(rows: dict[str, Row], tried: dict[str, Any], limit: float, share: float) -> None:
     """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` on the page, and draw the figure."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = {
@@ -34,21 +35,20 @@ def write(rows: dict[str, tuple[float, float]], tried: dict[str, Any], limit: fl
         _figure(tried, limit).savefig(file, dpi=110)
 
 
-def _rows(rows: dict[str, tuple[float, float]]) -> str:
-    regimes = (*REGIMES, ANY)
-    lines = ["| K | d | T | " + " | ".join(regimes) + " |", "|---|---|---|" + "---|" * len(regimes)]
+def _rows(rows: dict[str, Row]) -> str:
+    lines = ["| K | d | T | " + " | ".join(REGIMES) + " |", "|---" * (3 + len(REGIMES)) + "|"]
     for arms in ARMS:
         for delay in DELAYS:
             for rounds in HORIZONS:
-                found = (rows.get(str(Cell(Game(regime, arms, delay), rounds))) for regime in regimes)
-                cells = ("" if one is None else f"{one[0]:g}, {one[1]:g}" for one in found)
+                found = (rows.get(str(Cell(Game(regime, arms, delay), rounds))) for regime in REGIMES)
+                cells = ("" if one is None else ", ".join(f"{each:g}" for each in one) for one in found)
                 lines.append(f"| {arms} | {delay} | {rounds:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _crossed(regrets: list[list[list[float]]]) -> str:
     lines = ["| constants | " + " | ".join(REGIMES) + " |", "|---" * (1 + len(REGIMES)) + "|"]
-    names = ("of the paper", *(f"rule for *{regime}*" for regime in (*REGIMES, ANY)))
+    names = ("of the paper", *(f"rule for *{regime}*" for regime in REGIMES))
     for name, row in zip(names, regrets, strict=True):
         lines.append(f"| {name} | " + " | ".join(_pair(*one) for one in row) + " |")
     return "\n".join(lines)
@@ -110,13 +110,13 @@ def _pair(mean: float, error: float) -> str:
 
 def _figure(tried: dict[str, Any], limit: float) -> Any:
     """Left: how much of the paper's regret is left with the copied constants. Right: beside constants tuned for the very game."""
-    cells = [cell for regime in (*REGIMES, ANY) for kind in JUDGED for cell in TRIALS[kind] if cell.game.regime == regime]
+    cells = [cell for regime in REGIMES for kind in JUDGED for cell in TRIALS[kind] if cell.game.regime == regime]
     made, (left, right) = figure(columns=2)
     made.set_size_inches(11.5, 1.8 + 0.235 * len(cells))
     places = -np.arange(len(cells), dtype=float)
     for place, cell in zip(places, cells, strict=True):
         one = tried[str(cell)]
-        colour = COLOURS[(*REGIMES, ANY).index(cell.game.regime)]
+        colour = COLOURS[REGIMES.index(cell.game.regime)]
         left.barh(place, one["regret"]["table"][0] / one["regret"]["paper"][0], color=colour, height=0.7)
         for who, mark, shift in (("table", "o", 0.15), ("rule", "D", -0.15)):
             ratio, error = one["ratio"][who]
@@ -133,7 +133,7 @@ def _figure(tried: dict[str, Any], limit: float) -> Any:
         xlabel="regret, over that of constants tuned for the very game",
         title="● table   ◇ rule   (two standard errors; limit dashed)",
     )
-    for regime, colour in zip((*REGIMES, ANY), COLOURS, strict=False):
+    for regime, colour in zip(REGIMES, COLOURS, strict=False):
         left.barh(places[0], 0, color=colour, label=regime)
     left.legend(loc="upper right", fontsize=8, framealpha=0.9)
     return made

@@ -7,69 +7,71 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from games import ANY, ARMS, DELAYS, HORIZONS, REGIMES, Cell, Game
-from surfaces import ENTROPY, FACTOR, LINEAR, TSALLIS
+from games import ARMS, BENIGN, DELAYS, HORIZONS, Cell, Game, games
+from surfaces import FACTOR, LINEAR, axes, constants
 
 PAPER = (10.0, 24.0, 1.0, 1.0)
-POWERS = [(i, j) for i in range(4) for j in range(4 - i)]
 FOCUS = 8.0  # a point whose regret is larger by 10 % counts e^{-0.8} as much
+Row = tuple[float, float, float]  # linear, tsallis_scale, entropy_scale
 
 
 def rule(cell: Cell) -> tuple[float, ...]:
     """linear, factor, tsallis_scale, entropy_scale."""
-    arms, delay, rounds = cell.game.arms, cell.game.delay, cell.rounds
-    if cell.game.regime in REGIMES[:2]:
-        height = 0.41 if cell.game.regime == REGIMES[0] else 0.56
-        # η₀ has a d²/(K^{1/3} log K)² that no constant lowers; the scale makes up for it at the rounds that count.
-        start = (delay / (arms ** (1 / 3) * math.log(arms))) ** 2
-        return LINEAR, FACTOR, height / math.sqrt(1 + start / (10 * math.sqrt(rounds))), 0.0
-    if cell.game.regime == ANY:
-        return LINEAR, FACTOR, 0.41, 0.1 * (rounds / 1000) ** 0.4
-    return LINEAR, FACTOR, 0.12 * math.sqrt(arms), 1.4 / math.sqrt(arms) * (rounds / (100 * delay)) ** 0.1
+    game, root = cell.game, math.sqrt(cell.rounds)
+    if game.regime not in BENIGN:
+        return LINEAR, FACTOR, 0.12 * math.sqrt(game.arms), 1.4 / math.sqrt(game.arms) * (cell.rounds / (100 * game.delay)) ** 0.1
+    wanted = 6 * game.arms**0.6 * root  # η₀
+    height = 0.375 / game.arms**0.14 if game.regime == BENIGN[0] else 0.42
+    linear = max(wanted - game.start, 0.0) / game.delay
+    return linear, FACTOR, height / math.sqrt(1 + max(game.start - wanted, 0.0) / (20 * root)), 0.0
 
 
-def table(surfaces: dict[str, list]) -> dict[str, tuple[float, float]]:
-    """The two scales of each cell of the grid: where a cubic fit to the logarithm of the regret is least, to two digits.
-
-    Where that is the lowest entropy scale of the surface, 0.
-    """
+def table(surfaces: dict[str, list]) -> dict[str, Row]:
+    """The row of each cell of the grid: where a fit to the logarithm of the regret is least, to two digits."""
     found = {}
-    for arms in ARMS:
-        for delay in DELAYS:
-            known = {r: np.array(surfaces[str(Game(r, arms, delay))])[:, :, 0] for r in REGIMES if arms > 2 or r in REGIMES[:2]}
-            if arms > 2:
-                known[ANY] = np.mean(list(known.values()), 0)
-            for regime, regrets in known.items():
-                for place, rounds in enumerate(HORIZONS):
-                    found[str(Cell(Game(regime, arms, delay), rounds))] = _least(regrets[:, :, place])
+    for game in games(ARMS, DELAYS):
+        regrets = np.array(surfaces[str(game)])[:, :, 0].reshape(-1, len(HORIZONS))
+        firsts, seconds = axes(game)
+        points = [constants(game, first, second) for first in firsts for second in seconds]
+        for place, rounds in enumerate(HORIZONS):
+            found[str(Cell(game, rounds))] = _least(game, points, np.log(regrets[:, place]))
     return found
 
 
-def _least(regrets: np.ndarray) -> tuple[float, float]:
-    heights = np.log(regrets)
-    weights = np.exp(-FOCUS / 2 * (heights - heights.min())).ravel()
-    basis = _powers(np.log(TSALLIS), np.log(ENTROPY)).reshape(-1, len(POWERS))
-    fit = np.linalg.lstsq(basis * weights[:, None], heights.ravel() * weights, rcond=None)[0]
-    fine = [np.linspace(math.log(side[0]), math.log(side[-1]), 81) for side in (TSALLIS, ENTROPY)]
-    low = np.unravel_index((_powers(*fine) @ fit).argmin(), (81, 81))
-    tsallis, entropy = (float(f"{math.exp(side[at]):.2g}") for side, at in zip(fine, low, strict=True))
-    return tsallis, 0.0 if low[1] == 0 else entropy
+def _least(game: Game, points: Sequence[Sequence[float]], heights: np.ndarray) -> Row:
+    """Where nobody means harm the fit is quadratic in log η₀ and log tsallis_scale, else cubic in the logarithms of the scales."""
+    benign = game.regime in BENIGN
+    x = np.log([game.start + one[0] * game.delay if benign else one[3] for one in points])
+    y = np.log([one[2] for one in points])
+    powers = [(i, j) for i in range(4) for j in range(4) if i + j <= (2 if benign else 3)]
+    if benign and x.std() < 0.2:  # η₀ can hardly be chosen
+        powers = [(0, j) for j in range(4)]
+
+    def basis(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.stack([x**i * y**j for i, j in powers], -1)
+
+    weights = np.exp(-FOCUS / 2 * (heights - heights.min()))
+    centre = x.mean(), y.mean()
+    fit = np.linalg.lstsq(basis(x - centre[0], y - centre[1]) * weights[:, None], heights * weights, rcond=None)[0]
+    fine_x, fine_y = np.meshgrid(np.linspace(x.min(), x.max(), 81), np.linspace(y.min(), y.max(), 81), indexing="ij")
+    low = np.unravel_index((basis(fine_x - centre[0], fine_y - centre[1]) @ fit).argmin(), fine_x.shape)
+    across, tsallis = (math.exp(side[low]) for side in (fine_x, fine_y))
+    row = ((across - game.start) / game.delay, tsallis, 0.0) if benign else (LINEAR, tsallis, across)
+    linear, tsallis, entropy = (float(f"{max(one, 0.0):.2g}") for one in row)
+    return linear if linear >= 0.05 else 0.0, tsallis, entropy
 
 
-def _powers(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.stack([x[:, None] ** i * y**j for i, j in POWERS], -1)
-
-
-def copied(cell: Cell, rows: dict[str, tuple[float, float]]) -> tuple[float, ...]:
-    """The row of the cell; between rows, linear in log K, log d and log T; beyond them, the last."""
-    arms = ARMS if cell.game.regime in REGIMES[:2] else ARMS[1:]
-    total = np.zeros(2)
+def copied(cell: Cell, rows: dict[str, Row]) -> tuple[float, ...]:
+    """The row of the cell; between rows, linear in log K, log d and log T (of ``linear``·d); beyond them, the last."""
+    arms = ARMS if cell.game.regime in BENIGN else ARMS[1:]
+    total = np.zeros(3)
     for k, by_arms in _around(arms, cell.game.arms):
         for d, by_delay in _around(DELAYS, cell.game.delay):
             for horizon, by_rounds in _around(HORIZONS, cell.rounds):
                 row = rows[str(Cell(Game(cell.game.regime, k, d), horizon))]
-                total += by_arms * by_delay * by_rounds * np.array(row)
-    return LINEAR, FACTOR, *(float(f"{scale:.2g}") for scale in total)
+                total += by_arms * by_delay * by_rounds * np.array(row) * (d, 1, 1)
+    linear, tsallis, entropy = (float(f"{one:.2g}") for one in total / (cell.game.delay, 1, 1))
+    return linear, FACTOR, tsallis, entropy
 
 
 def _around(points: Sequence[int], value: int) -> list[tuple[int, float]]:

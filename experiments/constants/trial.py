@@ -1,6 +1,5 @@
 """Copied constants against constants tuned for the very game, on runs that neither has seen."""
 
-import math
 import warnings
 from typing import Any
 
@@ -14,10 +13,10 @@ import jaxbandit as jb
 from jaxbandit.statistics import increments, intercepts
 
 NAMES = ("linear", "factor", "tsallis_scale", "entropy_scale")
-START = (0.5, 1.0, 0.5, 0.2)  # the same for all, nobody's row
-STEPS, RATE = 24, 0.4
-TUNING, LAST = 1, 2  # seeds; the surfaces have 0
-STEP, TRIAL = 800_000, 12_000_000  # rounds, over all runs, of a step of the tuning and of the last simulations
+START = (10.0, 1.0, 0.4, 0.1)  # the same for all, nobody's row
+STEPS, RATE = 28, 0.5
+TUNING, LAST = 1, 3  # seeds; the surfaces have 0
+STEP, TRIAL = 800_000, 9_000_000  # rounds, over all runs, of a step of the tuning and of the last simulations
 
 
 def tuned(cell: Cell) -> list[float]:
@@ -44,22 +43,25 @@ def trial(cell: Cell, candidates: dict[str, list[float]]) -> dict[str, Any]:
     every = {"paper": list(PAPER), **candidates, "tuned": tuned(cell)}
     runs = max(TRIAL // cell.rounds // 256 * 256, 1024)
     results = {name: played(cell.game, one, (cell.rounds,), runs=runs, seed=LAST) for name, one in every.items()}
-    regret = {name: _mean([_estimate(one) for one in of]) for name, of in results.items()}
+    regret = {name: _estimate(one) for name, one in results.items()}
     # Both sides of a difference meet the same random numbers, which makes it more certain than the two regrets.
-    apart = {
-        name: _mean([_estimate(one, other) for one, other in zip(results[name], results["tuned"], strict=True)])
-        for name in candidates
-    }
+    apart = {name: _estimate(results[name], results["tuned"]) for name in candidates}
     level = regret["tuned"][0]
     ratio = {name: (1 + difference / level, error / level) for name, (difference, error) in apart.items()}
     return {"constants": every, "regret": _rounded(regret), "ratio": _rounded(ratio)}
 
 
 def crossed(cells: list[Cell], constants: list[list[float]]) -> list[list[list[float]]]:
-    """Regret and error of each of the constants (rows) in each of the cells (columns), which have one law each."""
+    """Regret and error of each of the constants (rows) in each of the cells (columns)."""
     runs = max(TRIAL // cells[0].rounds // 256 * 256, 1024)
-    played_by = [[played(cell.game, row, (cell.rounds,), runs=runs, seed=LAST)[0] for cell in cells] for row in constants]
-    return [[[float(f"{part:.5g}") for part in _estimate(one)] for one in row] for row in played_by]
+    return [
+        list(
+            _rounded(
+                {str(cell): _estimate(played(cell.game, row, (cell.rounds,), runs=runs, seed=LAST)) for cell in cells}
+            ).values()
+        )
+        for row in constants
+    ]
 
 
 def _estimate(one: jb.Result, less: jb.Result | None = None) -> tuple[float, float]:
@@ -68,11 +70,6 @@ def _estimate(one: jb.Result, less: jb.Result | None = None) -> tuple[float, flo
     features = [each.measured["control_variates"] for each in (one, less) if each is not None]
     mean, error = intercepts(row[None], increments(np.concatenate(features, 1), one.rounds))
     return float(mean[0]), float(error[0])
-
-
-def _mean(parts: list[tuple[float, float]]) -> tuple[float, float]:
-    means, errors = zip(*parts, strict=True)
-    return sum(means) / len(parts), math.hypot(*errors) / len(parts)
 
 
 def _rounded(pairs: dict[str, tuple[float, float]]) -> dict[str, list[float]]:
