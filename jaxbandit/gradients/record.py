@@ -56,7 +56,10 @@ class Record:
             if document["format"] != FORMAT:
                 raise ValueError(document["format"])
             identity, steps = dict(document["tuning"]), [_from_lists(one) for one in document["steps"]]
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            names = set(identity["choice of hyperparameters"])
+            if any(set(one.free) != names or set(one.slopes) != names for one in steps):
+                raise ValueError("a hyperparameter is missing")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"file={str(file)!r}: this is not the file of a tuning; give another name") from error
         other = [name for name, value in self._identity.items() if identity.get(name) != value]
         if other:

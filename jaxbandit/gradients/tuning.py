@@ -190,6 +190,8 @@ def check_tune(
         raise ValueError(f"tolerance={show(tolerance)}: a part of the regret, a number between 0 and 1 such as 0.01, or None")
     if file is not None and not isinstance(file, str | os.PathLike):
         raise TypeError(f"file={show(file)}: give the name of a file, or None")
+    if file is not None and os.path.isdir(file):
+        raise ValueError(f"file={str(file)!r}: this is a folder; give the name of a file")
     check_options(estimator)
     check_rounds(rounds)
     check_runs(runs, 0)

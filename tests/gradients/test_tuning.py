@@ -202,6 +202,7 @@ def test_resumed_is_unbroken(tmp_path, monkeypatch):
     told("another key and runs", key=jax.random.key(1), runs=16)
     told("step 2 of it was made by another optimizer", optimizer=optax.adam(0.2))
     for content in (
+        (tmp_path / "whole.json").read_bytes().replace(b'{"knots": [[', b'{"knocks": [['),
         b"",
         b"[]",
         b"{}",
@@ -274,6 +275,7 @@ def test_facts_and_zeros_are_not_tuned_by_themselves():
         ({"tolerance": 0.0}, "tolerance=0.0: a part of the regret"),
         ({"tolerance": "1 %"}, "tolerance='1 %'"),
         ({"file": 3}, "file=3: give the name of a file"),
+        ({"file": "/"}, "file='/': this is a folder"),
         ({"constraints": "simplex"}, "constraints='simplex': give a dict of names"),
         ({"constraints": {"facto": "real"}}, r"constraints=.*: 'facto' is not among max_delay, linear"),
         ({"constraints": {"linear": "real"}, "only": ["factor"]}, "'linear' is not among factor"),
