@@ -1,6 +1,6 @@
 """The table of constants that a practitioner copies from: docs/constants.md with its figure.
 
-    python experiments/constants/make.py [PROCESSES]          # some 10 minutes of processor time; goes on where it was stopped
+    python experiments/constants/make.py [PROCESSES]          # about ten minutes of processor time (an estimate); goes on where it was stopped
 
 Files beside this one: ``surfaces.json`` (regret over two constants, for each game of the grid), ``trial.json`` (copied constants against
 those tuned for the very game). Remove them to compute everything anew; with both there, only the page is written.
