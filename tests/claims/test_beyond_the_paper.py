@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+import jaxbandit as jb
 from jaxbandit import theory
 from jaxbandit.claims.runner import choose
 
@@ -70,3 +71,58 @@ def test_the_game_of_all_learners():
     means = np.array([np.asarray(losses.expected(t)) for t in (1, 12, 13, 30_000, 30_001, end, end + 1)])
     assert means == pytest.approx(np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0.7, 1], [0.7, 1], [0.7, 0.7]]), abs=1e-6)
     assert (end - 30_000) * 0.3 / 2 == pytest.approx(350, abs=0.1)
+
+
+def two_arms(rates, table, delay, runs, rng):
+    """Mean regrets of FTRL with 1/η = a, 1/γ = b of each round, two arms and 0-1 losses, in plain NumPy: Newton in the log-odds."""
+    rounds = len(table)
+    difference, odds, suffered = np.zeros(runs), np.zeros(runs), np.zeros(runs)
+    waiting = []
+    for t, (a, b) in enumerate(rates):
+        for _ in range(4):  # a(x₂^-½ - x₁^-½) + b·odds + L₁ - L₂ = 0
+            x = 1 / (1 + np.exp(-odds))
+            y = 1 - x
+            odds -= (a * (y**-0.5 - x**-0.5) + b * odds + difference) / (a / 2 * (x**-1.5 + y**-1.5) * x * y + b)
+        x = 1 / (1 + np.exp(-odds))
+        first = rng.random(runs) < x
+        loss = (rng.random(runs) < np.where(first, *table[t])).astype(float)
+        waiting.append(np.where(first, loss / x, -loss / (1 - x)))
+        suffered += x * table[t][0] + (1 - x) * table[t][1]
+        if t >= delay:
+            difference = difference + waiting[t - delay]
+    assert rounds == len(waiting)
+    return suffered - table.sum(0).min()
+
+
+@pytest.mark.slow
+def test_the_game_of_all_learners_in_plain_numpy():
+    """The three that matter, within five standard errors of both; a rate off by √2 or a delay off by one is seen."""
+    best = script("best_of_all")
+    (statement,) = choose(["best_of_all"])
+    settings = type("Settings", (), statement.settings(quick=False))
+    losses, end = best.game(settings, [0, 1])
+    starts, means = np.asarray(losses.starts), np.asarray(losses.means)
+    table = means[np.searchsorted(starts, np.arange(1, end + 1), side="right") - 1]
+    t, log, delay = np.arange(1, end + 1), np.log(2), settings.delay
+    waited = np.cumsum(np.minimum(t - 1, delay))  # Σσ_s
+    rates = {
+        "MZS22": (
+            np.sqrt(t + 10 * delay + (delay / (2 ** (1 / 3) * log)) ** 2),
+            np.sqrt((waited + 24**2 * delay**2 * 2 ** (2 / 3) * log) / log),
+        ),
+        "ZS20": (np.sqrt(t), np.sqrt(2 * waited / log)),
+        "Delayed Exp3": (np.zeros(end), np.sqrt((2 * t / 2 + waited) / log)),
+    }
+    found = {}
+    for name, (a, b) in rates.items():
+        plain = two_arms(list(zip(a, b)), table, delay, 1024, np.random.default_rng(3))
+        ours = jb.simulate(
+            best.learners(settings)[name], losses, jb.delays.Fixed(delay), rounds=end, runs=1024, seed=4, record=[end]
+        )
+        ours = ours.regret[-1]
+        error = np.hypot(plain.std() / 32, ours.std() / 32)
+        print(name, plain.mean(), ours.mean(), error)
+        assert abs(plain.mean() - ours.mean()) < 5 * error
+        assert error < 0.01 * ours.mean()
+        found[name] = plain.mean()
+    assert found["MZS22"] < min(found["ZS20"], found["Delayed Exp3"])
