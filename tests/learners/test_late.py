@@ -10,6 +10,8 @@ from jaxbandit import randomness
 from jaxbandit.extend import Learner, Losses, float_dtype, pytree_dataclass, static
 from jaxbandit.learners.base import Observation
 from jaxbandit.pytrees import canonical
+from jaxbandit.sweeps.oracle import Oracle
+from jaxbandit.trial import a_round
 from tests.injected import injected
 from tests.learners.test_references import DELAYS, ROUNDS, compare, each_delay
 from tests.reference import learners as reference
@@ -17,6 +19,9 @@ from tests.reference import learners as reference
 D, L = jb.delays, jb.losses
 RNG = np.random.default_rng(7)
 STATES = RNG.dirichlet(np.full(3, 0.7), 5)  # P(s|a): 5 arms, 3 states
+
+STATE_EXP3, PIECES = jb.StateExp3(STATES, 9, 1), D.Pieces([0.5, 0.5])
+FIVE = L.Bernoulli(np.linspace(0.1, 0.9, 5))
 
 
 @jax.jit
@@ -91,6 +96,7 @@ def test_states_and_losses_go_together():
             assert abs(seen.mean() - mean) < 5 * np.sqrt(mean * (1 - mean) / seen.size)
 
 
+@pytest.mark.thorough
 def test_a_state_of_probability_0_is_never_seen():
     law = L.ThroughStates([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], L.Bernoulli([0.5, 0.5, 0.5]))
     noise = jnp.asarray([2.0**-24, 0.5, 1 - 2.0**-24], jnp.float32)
@@ -125,7 +131,7 @@ class Diary(Learner):
         return state[0].at[state[2]].add(jnp.where(observation.arrived, observation.loss, 0)), state[1], state[2]
 
 
-@pytest.mark.parametrize("shares", [[1.0], [0.5, 0.0, 0.3, 0.2]])
+@pytest.mark.parametrize("shares", [pytest.param([1.0], marks=pytest.mark.thorough), [0.5, 0.0, 0.3, 0.2]])
 def test_the_sum_of_a_round(shares):
     """Rejects shares that are turned around, and a play whose first piece comes a round late."""
     rounds = 23
@@ -177,6 +183,14 @@ def test_colo_feeds_nothing_of_other_arms():
 
 
 @pytest.mark.thorough
+def test_colo_draws_in_round_1():
+    """However rare its coins are. Rejects arm 0 until the first coin."""
+    learner = jb.CoLo(jb.Uniform(), 1000)
+    arms = np.asarray(learner.act(learner.init(3, (64,)), a_round((64,)))[0]).argmax(0)
+    assert set(arms) == {0, 1, 2}
+
+
+@pytest.mark.thorough
 def test_colo_without_delay_is_its_base():
     game = L.Bernoulli([0.3, 0.5]), D.Fixed(0)
     one, two = (
@@ -205,6 +219,22 @@ def test_the_weight_of_an_estimate():
     np.testing.assert_allclose(seen._replace(weight=4.0).loss_estimate(3, baseline=0.5 * jnp.ones(3)), 4 * plain)
 
 
+# ---------------------------------------------------------------------------------------------------------------- what is told
+
+
+def test_a_sweep_tells_the_truth():
+    """Also inside a wrapper; and where plays lead to no states it says so."""
+    law = L.ThroughStates(STATES, L.Bernoulli([0.1, 0.5, 0.9]))
+    asked = jb.BOLD(jb.StateExp3("oracle", "oracle", "oracle"), capacity="oracle")  # type: ignore[arg-type]
+    told = Oracle(law, D.Fixed(4), 90).tell(asked)
+    np.testing.assert_array_equal(told.base.transitions, STATES)
+    assert (told.base.horizon, told.base.mean_delay, told.capacity) == (90, 4, 5)
+    assert Oracle(law, D.Fixed(4), 90).tell(jb.EstimatedStateExp3("oracle", 9, 1)).signals == 3  # type: ignore[arg-type]
+    assert Oracle(FIVE, D.Pieces([0.5, 0.3, 0.2]), 90).tell(jb.CoLo(jb.TsallisINF(), "oracle")).delay == 2
+    with pytest.raises(ValueError, match="transitions = 'oracle': under Bernoulli plays lead to no states"):
+        Oracle(FIVE, D.Fixed(4), 90).tell(asked)
+
+
 # ------------------------------------------------------------------------------------------------------------- what is refused
 
 
@@ -230,10 +260,6 @@ class LooksAtTheArm(Diary):
         return state[0].at[observation.arm].add(jnp.where(observation.arrived, observation.loss, 0)), state[1], state[2]
 
 
-STATE_EXP3, PIECES = jb.StateExp3(STATES, 9, 1), D.Pieces([0.5, 0.5])
-FIVE = L.Bernoulli(np.linspace(0.1, 0.9, 5))
-
-
 def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
     return jb.simulate(learner, losses, delays, rounds=5, runs=2, seed=0)
 
@@ -251,7 +277,11 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
         (lambda: simulate(jb.Uniform(), L.ThroughStates(STATES, L.Beta([0.1, 0.2, 0.3]))), r"draws from a uniform number"),
         (lambda: simulate(jb.Uniform(), L.ThroughStates(STATES, L.Bernoulli([0.1, 0.2]))), r"lead to 3 states, and losses has 2"),
         (lambda: jb.Agent(STATE_EXP3, 5, jax.random.key(0)), r"StateExp3 reads the signal of each play"),
-        (lambda: jb.check_losses(Silent()), r"signal\(1000, arm, noise\) gives int32\[128\] from 1 to 2; one int32 from 0 to 1"),
+        pytest.param(
+            lambda: jb.check_losses(Silent()),
+            r"signal\(1000, arm, noise\) gives int32\[128\] from 1 to 2; one int32 from 0 to 1",
+            marks=pytest.mark.thorough,
+        ),
         (
             lambda: simulate(jb.TsallisINF(), delays=PIECES),
             r"only sums are seen, and TsallisINF .* give jb.CoLo\(TsallisINF\(…\), delay=1\)",
