@@ -66,6 +66,13 @@ def link_to_repository(app, docname: str, source: list[str]) -> None:
         source[0] = re.sub(r"\]\(\.\./(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
 
 
+def enlarge_on_click(app, page: str, template: str, context: dict, doctree) -> None:
+    """A picture that links to itself is shown at full size: Sphinx would offer it for download."""
+    link = r'<a class="reference download internal" download="" href="[^"]*"><span class="xref download myst">(<img [^>]*src="([^"]+)"[^>]*>)</span></a>'
+    if "body" in context:
+        context["body"] = re.sub(link, r'<a class="enlarge" href="\2">\1</a>', context["body"])
+
+
 def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
     """|x| in a docstring is an absolute value, not a substitution."""
     lines[:] = [line if "math" in line or "``" in line else line.replace("|", "\\|") for line in lines]
@@ -87,5 +94,6 @@ def setup(app) -> None:
     app.add_node(nodes.math_block, override=True, html=(lambda self, node: as_mathml(self, node, "block"), None))
     app.connect("builder-inited", check_names)
     app.connect("source-read", link_to_repository)
+    app.connect("html-page-context", enlarge_on_click)
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("build-finished", copy_playground)

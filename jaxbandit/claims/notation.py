@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 # A letter, or Reg, with an index, and exponents: d_max, K^{1/3}, Σ_{i≠i*}. Names of Python such as max_delay have longer words before the bar.
-_INDEX = re.compile(r"(?<![\w`.])(Reg|[^\W\d_])_(\{[^{}]*\}|[A-Za-z0-9]+\*?)")
+_INDEX = re.compile(r"(?<![\w`.])(Reg|[^\W\d_])_(\{[^{}]*\}|\([A-Za-z0-9]+\)|[A-Za-z0-9]+\*?)")
 _POWER = re.compile(r"\^(\{[^{}]*\}|[-−]?[0-9]+(?:\.[0-9]+)?|[A-Za-z]+)")
 _CODE = re.compile("(`[^`]*`)")
 

@@ -12,6 +12,7 @@ from jaxbandit.claims.notation import typeset
     [
         ("24·d_max·K^{1/3}·log K", "24·d<sub>max</sub>·K<sup>1/3</sup>·log K"),
         ("Reg_T = O(Σ_{i≠i*} 1/Δ_i)", "Reg<sub>T</sub> = O(Σ<sub>i≠i*</sub> 1/Δ<sub>i</sub>)"),
+        ("L_(1) ≥ L_(n)²", "L<sub>(1)</sub> ≥ L<sub>(n)</sub>²"),
         ("(1/Δ)^0.66. Then", "(1/Δ)<sup>0.66</sup>. Then"),
         ("`max_delay` and x_t^2", "`max_delay` and x<sub>t</sub><sup>2</sup>"),
         ("max_delay, no_oracle, `d_max`", "max_delay, no_oracle, `d_max`"),  # names of Python and code stay
