@@ -47,8 +47,9 @@ def run(experiment):
         draw_legend(panel)
         check = f"exponent of {label} in regret / (√(KT) + √(dT log K))"
         experiment.check(check, exponent(x, constants), "at most", s.most_exponent, kind="shape")
-        wrong = [worst_over_gaps(experiment, *key, 24 * key[which] / x[0]) / found[key][1] for key in keys]
-        experiment.mutant(f"√γ₀ times {label[-1]}", check, exponent(x, wrong))
+        ends = keys[0], keys[-1]
+        wrong = [worst_over_gaps(experiment, *key, 24 * key[which] / x[0]) / found[key][1] for key in ends]
+        experiment.mutant(f"√γ₀ times {label[-1]}, first and last {label[-1]}", check, exponent([x[0], x[-1]], wrong))
     orders = [np.sqrt(arms * s.rounds) for arms in s.arms]
     prompt = [worst_over_gaps(experiment, arms, 0) / order for arms, order in zip(s.arms, orders, strict=True)]
     draw_measured(by_arms, s.arms, prompt, 1, "no delay, over √(KT)", fmt="s--")

@@ -104,7 +104,7 @@ def run(experiment):
             0.0,
             resolution=0.02 * drifted,
         )
-        if name == "bursts":
+        if name == "fixed":
             wrong = WeightAtArrival(max_delay=s.delay, linear=1.0, factor=1.0)
             measure = [theory.DriftedRegret(), theory.StabilityAndPenalty(wrong, s.delay)]
             other = experiment.simulate(
