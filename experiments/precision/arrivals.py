@@ -7,6 +7,7 @@ the largest relative error of a probability of at least 10⁻³, in the round af
 draws, against Newton's method in float64.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,14 +15,15 @@ from jaxbandit import theory
 from jaxbandit.projection import Warm, hybrid_argmin_warm
 
 DRAWS = 256
+STEPS = jax.jit(hybrid_argmin_warm)
 
 
 def exact(losses, tsallis, entropy):
     """``[K, R]`` in float64: bisection in the multiplier, Newton's method in log x."""
     low, high = np.full(losses.shape[1], -tsallis * 40 - entropy * 20), np.full(losses.shape[1], -tsallis)
-    for _ in range(70):
+    for _ in range(60):
         mu, log_x = (low + high) / 2, np.zeros_like(losses)
-        for _ in range(40):
+        for _ in range(25):
             value = tsallis * np.exp(-log_x / 2) - entropy * log_x - (losses - mu)
             log_x = np.minimum(log_x + np.clip(value / (tsallis / 2 * np.exp(-log_x / 2) + entropy), -3, 3), 0)
         above = np.exp(log_x).sum(0) > 1
@@ -41,7 +43,7 @@ def errors(arms, count, scale):
         least = losses.min(0)
         losses[:] -= least
         a, b = (jnp.float32(rate) for rate in rates(t, waited))
-        x, warm = hybrid_argmin_warm(jnp.asarray(losses, jnp.float32), a, b, warm.shifted(jnp.asarray(least, jnp.float32)))
+        x, warm = STEPS(jnp.asarray(losses, jnp.float32), a, b, warm.shifted(jnp.asarray(least, jnp.float32)))
         return np.asarray(x, float), float(a), float(b)
 
     for t in range(1, 201):

@@ -1,4 +1,4 @@
-"""``jaxbandit claims``: every statement of the paper, measured."""
+"""``jaxbandit claims``: the statements of the paper, measured."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from jaxbandit.cli.speaking import FAILED, CommandError
 
 
 def claims(*, out: Path, quick: bool = False, only: list[str] | None = None, statements: Path | None = None) -> int:
-    """Measure every statement of the paper and write a page for each, with figure, intervals and verdict.
+    """Measure the statements of the paper and write a page for each, with figure, intervals and verdict.
 
     Exits with 1 if something that the paper proves, constants and all, is measured otherwise.
 

@@ -17,7 +17,20 @@ from jaxbandit.arms import pick
 from jaxbandit.claims import experiment as experiments
 from jaxbandit.claims import mark
 from jaxbandit.claims import runner as claims
-from jaxbandit.claims.verdict import Check, Measured, Mutant, exponent, growth, judge, mean_of, regret_of, slope, width
+from jaxbandit.claims.verdict import (
+    Check,
+    Measured,
+    Mutant,
+    exponent,
+    growth,
+    increments,
+    judge,
+    mean_of,
+    power_over_offset,
+    regret_of,
+    slope,
+    width,
+)
 from jaxbandit.pending import Pending
 from jaxbandit.pytrees import pytree_dataclass
 from jaxbandit.randomness import fold
@@ -130,6 +143,28 @@ def test_exponent_and_its_error():
     found = [exponent(x, [Measured(v * (1 + 0.02 * rng.normal()), 0.02 * v) for v in y]).value for _ in range(2000)]
     assert exponent(x, [Measured(v, 0.02 * v) for v in y]).error == pytest.approx(np.std(found), rel=0.1)
     assert np.isnan(exponent(x, [Measured(-1.0, 0.1)] * 4).value)
+
+
+def test_power_over_an_offset_and_its_error():
+    """Against the powers that made the data; an exponent without an offset is far off and a wrong power is seen."""
+    x, rng = [4, 8, 16, 32, 64], np.random.default_rng(0)
+    for power in (0.7, 1.0, 1.35):
+        y = [240 + 57 * one**power for one in x]
+        found = [power_over_offset(x, [Measured(one + 5 * rng.normal(), 5.0) for one in y]) for _ in range(100)]
+        assert np.mean([one.value for one in found]) == pytest.approx(power, abs=0.01)
+        assert np.mean([one.error for one in found]) == pytest.approx(np.std([one.value for one in found]), rel=0.5)
+    with pytest.raises(ValueError, match="3 points"):
+        power_over_offset([1, 2, 4], [Measured(1.0, 0.1)] * 3)
+
+
+@pytest.mark.parametrize(("curve", "ratio"), [(np.log, 1.0), (np.sqrt, np.sqrt(10)), (lambda t: t**0.2, 10**0.2)])
+def test_increments_of_decades(result, curve, ratio):
+    rounds = np.array([10, 100, 1000, 10000, 100000])
+    noise = np.random.default_rng(0).normal(1, 0.01, 512)
+    regret = curve(rounds)[:, None] * noise
+    known = dataclasses.replace(result, rounds=rounds, regret=regret, measured={})
+    assert increments(known).value == pytest.approx(ratio, rel=1e-3)
+    assert increments(known).error < 0.01
 
 
 SPEC = """title = "A claim about |x|"
@@ -325,7 +360,7 @@ class WithoutArms(jb.BestOfBothWorlds):
 SMALL = {
     "algorithm_1": {"rounds": 300, "arms": [8], "delay": 8},
     "observation_arriving": {"rounds": 300, "runs": 2},
-    "drifted_regret": {"arms": 4, "delay": 16, "rounds": 500, "runs": 2, "short_rounds": 1500, "short_runs": 1024},
+    "drifted_regret": {"arms": 4, "delay": 16, "rounds": 500, "runs": 2, "short_rounds": 1500, "short_runs": 1024, "cycles": 2},
 }
 
 
