@@ -24,7 +24,7 @@ def name(path):
 
 
 # Pages whose blocks compile much and show what other tests cover.
-LONG = ("adding_a_law.md", "claims.md", "faq.md", "gradients.md", "live.md", "settings.md", "sweeps.md")
+LONG = ("adding_a_law.md", "claims.md", "constants.md", "faq.md", "gradients.md", "live.md", "settings.md", "sweeps.md")
 
 
 @pytest.mark.parametrize(
