@@ -22,6 +22,7 @@ from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
 from jaxbandit.gradients.numbers import Number, Part, check_wrt, chosen
 from jaxbandit.gradients.programs import PerRun, Score, Work, backward, forward, over_blocks, regrets
+from jaxbandit.gradients.unbiased import BRANCHES, unbiased
 from jaxbandit.learners.base import as_learner
 from jaxbandit.losses import Losses
 from jaxbandit.measure import ControlVariates
@@ -30,7 +31,7 @@ from jaxbandit.pytrees import canonical, float_dtype, show
 from jaxbandit.statistics import increments, intercepts
 from jaxbandit.validation import check_outside_transformations, given_key, log_spaced
 
-Estimator = Literal["jump", "paired", "score", "fluid"]
+Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
@@ -62,24 +63,26 @@ def regret_gradient(
     ================ ======================================== ======================= ===================================
     ``"jump"``       no bound proved; mostly below 2 %, up    smallest                1 + about 0.4 for each number
                      to 10 % at low rates without delay
+    ``"unbiased"``   none                                     see below               3 to 10
     ``"paired"``     O(step²)                                 2 to 40 times larger    2 for each number
     ``"score"``      none                                     100 to 10⁵ times larger 1 + about 0.4 for each number
     ``"fluid"``      5 to 50 %                                none                    that of one run, whatever ``runs``
     ================ ======================================== ======================= ===================================
 
-    ``"jump"``, the jump tangent, needs a learner whose feedback enters through importance-weighted estimates (the FTRL
+    ``"jump"``, the jump tangent, and ``"unbiased"``, which corrects it, need a learner whose feedback enters through importance-weighted estimates (the FTRL
     family and exponential weights; see :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither
-    on arms nor on losses. Of the losses it needs fields in which they are smooth (the means of Bernoulli, the gap of the
+    on arms nor on losses. Of the losses they need fields in which they are smooth (the means of Bernoulli, the gap of the
     stochastically constrained adversary, …). For all other numbers, among them those of delays, ``"paired"`` is used, and
     ``note`` says why; a warning says so once where the learner is the reason. Where a
-    hyperparameter also decides something by a threshold (which plays are skipped, the 16 of reduced variance), ``"jump"``
-    and ``"score"`` see what it does between two decisions, and only ``"paired"`` sees the decisions.
+    hyperparameter also decides something by a threshold (which plays are skipped, the 16 of reduced variance), only
+    ``"paired"`` sees the decisions, the others what it does between two of them.
 
     Args:
       learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
       wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the chance that feedback
         comes), or several of them. What a learner is told (its ``max_delay``) stays as it is when the delays move.
-      estimator: ``"jump"`` (also for None), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
+      estimator: ``"jump"`` (also for None), ``"unbiased"`` (the jump tangent, and at some plays, drawn at random, the same run once
+        more without the play), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
         function with a leave-one-out baseline; of the losses only where they are 0 or 1) or ``"fluid"`` (every play brings the
         expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
@@ -135,7 +138,7 @@ def regret_gradient(
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
     record = log_spaced(rounds, RECORDED).astype(np.int32)
     text = f"gradient over {game.runs.size} runs x {rounds} rounds"
-    passes = bool(smooth) + 2 * sum(number.value.size for number in moved)
+    passes = (1 + BRANCHES * (used == "unbiased")) * bool(smooth) + 2 * sum(number.value.size for number in moved)
     with showing(progress, passes * game.runs.size * rounds, text) as bar:
         work, found = Work(game, size, rounds, bar, form.chunk), []
         if smooth:
@@ -170,8 +173,8 @@ def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, esti
             return ""
     if not as_learner(learner).importance_weighted:
         return f"estimator={estimator!r}: {name} uses its feedback otherwise than by importance weighting; {so}"
-    if estimator == "jump" and not delays.oblivious:
-        return f"estimator='jump': delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
+    if estimator in ("jump", "unbiased") and not delays.oblivious:
+        return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
 
 
@@ -233,9 +236,10 @@ def _differentiated(work: Work, numbers: list[Number], estimator: str, record: n
     game = work.game
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
     which = tuple(before[number.part] + number.place for number in numbers)
-    feedback = FEEDBACK.get(estimator)
-    if estimator == "jump" and any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers):
-        feedback = JumpTangent(chances=True)
+    coins = any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers)
+    if estimator == "unbiased":
+        return unbiased(work, which, record, coins)
+    feedback = JumpTangent(chances=True) if estimator == "jump" and coins else FEEDBACK.get(estimator)
     work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback))
     if backwards:
         return over_blocks(backward, work, rounds=work.rounds, which=which)

@@ -30,6 +30,7 @@ from jax import lax
 
 from jaxbandit.arms import pick, sums
 from jaxbandit.game import Game
+from jaxbandit.gradients.branches import branched
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.pytrees import pytree_dataclass, static
 
@@ -41,10 +42,12 @@ class JumpTangent:
     """Feedback whose estimates have the value of the sampled ones and the derivative above."""
 
     chances: bool = static(default=False)  # the derivative is also in the chances of losses 0 and 1
+    branch: jax.Array | None = None  # the chance that a play is corrected by a branch: see jaxbandit.gradients.branches
 
     def of_play(self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array) -> "Jump":
         means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
-        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances)
+        kept = None if self.branch is None else 1 - branched(round, self.branch) / self.branch
+        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances, kept)
 
 
 @pytree_dataclass
@@ -69,7 +72,7 @@ class Jump:
     drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx, and that with dm
     slip: jax.Array  # [...] 0, with the derivative (ℓ - B)/x²·dx of the played arm
     gain: jax.Array | None  # [...] 0, with the derivative of the played arm with dm, for q = x; None: losses are not 0 or 1
-    share: jax.Array  # [...] α of the played arm
+    share: jax.Array  # [...] α of the played arm (1 less what is kept of 1 - α)
     probabilities: jax.Array | None  # [K, ...] x as a constant; None for learners without a floor
 
     @classmethod
@@ -84,10 +87,12 @@ class Jump:
         means: jax.Array,
         squares: jax.Array,
         coins: bool,
+        kept: jax.Array | None,
     ) -> "Jump":
         """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``.
 
-        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances.
+        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances. ``kept [...]``: how much is
+        kept of what stands for the jump, beside the derivative of the weight 1/q; None: all.
         """
         x = jnp.maximum(lax.stop_gradient(probabilities), jnp.finfo(probabilities.dtype).tiny)
         change = probabilities - lax.stop_gradient(probabilities)
@@ -109,6 +114,8 @@ class Jump:
             # A loss that came has a chance above 0, up to rounding.
             chance = jnp.maximum(jnp.where(loss > 0, pick(means, arm), 1 - pick(means, arm)), jnp.finfo(x.dtype).eps)
             gain = (1 - share) * jnp.where(loss > 0, above, -above) / played * (pick(likelier, arm) / chance)
+        if kept is not None:
+            drift, share, gain = kept * drift, 1 - kept * (1 - share), None if gain is None else kept * gain
         return cls(
             drift,
             above / played * (pick(change, arm) / played),

@@ -81,24 +81,38 @@ def played(game: Game, record: jax.Array, chunk: int = 0) -> tuple[jax.Array, di
 @compiled
 def forward(game: Game, record: jax.Array, *, which: tuple[int, ...], chunk: int = 0) -> PerRun:
     """Forward mode: one derivative for each number, all carried through one loop."""
+
+    def regret(game: Game):
+        regret, measured = played(game, record, chunk)
+        score = measured.pop("score", None)
+        return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
+
+    slopes, (value, features) = directional(regret, game, which)
+    return PerRun(value, by_number(slopes, game, which), features, record)
+
+
+def directional(function: Callable[[Game], tuple[Any, Any]], game: Game, which: tuple[int, ...]) -> tuple[Any, Any]:
+    """Derivatives ``[n, ...]`` of what ``function(game)`` returns first, by each of the numbers ``which``; and what it returns second."""
     values = _values(game, which)
     sizes = [value.size for value in values]
 
-    def regret(values):
-        regret, measured = played(_with_leaves(game, which, values), record, chunk)
-        score = measured.pop("score", None)
-        return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
+    def of_values(values):
+        return function(_with_leaves(game, which, values))
 
     def along(direction):
         parts = jnp.split(direction, np.cumsum(sizes)[:-1])
         tangent = [part.reshape(value.shape) for part, value in zip(parts, values, strict=True)]
-        _, slope, (regret_, features) = jax.jvp(regret, (values,), (tangent,), has_aux=True)
-        return slope, regret_, features
+        _, slope, other = jax.jvp(of_values, (values,), (tangent,), has_aux=True)
+        return slope, other
 
-    slopes, value, features = jax.vmap(along, out_axes=(0, None, None))(jnp.eye(sum(sizes), dtype=float_dtype()))
-    parts = jnp.split(slopes, np.cumsum(sizes)[:-1])
-    gradient = [part.reshape(*leaf.shape, -1) for part, leaf in zip(parts, values, strict=True)]
-    return PerRun(value, gradient, features, record)
+    return jax.vmap(along, out_axes=(0, None))(jnp.eye(sum(sizes), dtype=float_dtype()))
+
+
+def by_number(slopes: jax.Array, game: Game, which: tuple[int, ...]) -> list[jax.Array]:
+    """Derivatives ``[n, runs]`` as a list with one array ``[..., runs]`` for each leaf."""
+    values = _values(game, which)
+    parts = jnp.split(slopes, np.cumsum([value.size for value in values])[:-1])
+    return [part.reshape(*leaf.shape, -1) for part, leaf in zip(parts, values, strict=True)]
 
 
 @pytree_dataclass

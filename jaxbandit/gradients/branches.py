@@ -1,0 +1,95 @@
+"""Branches: the same run without one of its plays, which shows what the jump of that play really does.
+
+``estimator="unbiased"`` plays the jump tangent, and at plays drawn at random takes back what the tangent put in place of the
+jump and puts in the jump itself: the regret of the run less that of the branch, in which the play brings nothing when it arrives. All
+else is the same: losses, delays, random words. ``docs/gradients.md`` proves that no bias is left.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxbandit.arms import pick
+from jaxbandit.game import Game
+from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.measure import Moment
+from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
+from jaxbandit.randomness import uniform_of_bits
+from jaxbandit.rows import write_own_row
+
+PAIR = 2**32 - 1  # of the words for the learner: a pair that no learner asks for
+GRAINS = 2**23  # of the numbers that `branched` compares with; a chance is a multiple of 1/GRAINS, and so exact
+
+
+def exact_chance(chance: float) -> float:
+    """The nearest chance that :func:`branched` can have exactly, above 0."""
+    return min(max(round(chance * GRAINS), 1), GRAINS) / GRAINS
+
+
+def branched(round: Round, chance: jax.Array) -> jax.Array:
+    """Whether the play of a round gets a branch, ``[...]``."""
+    return uniform_of_bits(round.words(PAIR).first, chance.dtype) < chance
+
+
+@pytree_dataclass
+class Branches:
+    """A measurement, read from its last state: which plays of a run get a branch, and a term whose derivative is their weight.
+
+    Plays whose loss is the baseline are left out: they do not jump, and a branch without them would be the run itself.
+    """
+
+    learner: Learner
+    chance: jax.Array  # that a play gets a branch
+    slots: int = static()
+    coins: bool = static(default=False)  # losses are 0 or 1, and their chances move too
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> dict[str, jax.Array]:
+        rows = (self.slots + 1, *runs_shape)  # the last row takes the writes of all other rounds, and of too many branches
+        return {
+            "count": jnp.zeros(runs_shape, jnp.int32),
+            "rounds": jnp.zeros(rows, jnp.int32),
+            "weights": jnp.zeros(rows, float_dtype()),  # 0, with the derivative d log p(arm, loss)/chance
+        }
+
+    def update(self, state: dict[str, jax.Array], moment: Moment) -> dict[str, jax.Array]:
+        seen = jnp.log(pick(moment.probabilities, moment.arm))
+        if self.coins:
+            mean = pick(moment.means, moment.arm)
+            seen = seen + jnp.log(jnp.where(moment.loss > 0, mean, 1 - mean))
+        baseline = self.learner.baseline(moment.round, moment.probabilities)
+        listed = branched(moment.round, self.chance) & (moment.loss != pick(baseline, moment.arm))
+        row = jnp.where(listed, jnp.minimum(state["count"], self.slots), self.slots)
+        return {
+            "count": state["count"] + listed.astype(jnp.int32),
+            "rounds": write_own_row(state["rounds"], jnp.broadcast_to(moment.t, row.shape), row),
+            "weights": write_own_row(state["weights"], (seen - lax.stop_gradient(seen)) / self.chance, row),
+        }
+
+    def read(self, state: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        return {}
+
+
+@pytree_dataclass
+class Without:
+    """Feedback of a branch: every play brings its loss, but one in each run."""
+
+    round: jax.Array  # [...] of that play
+
+    def of_play(
+        self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array
+    ) -> "Silent":
+        return Silent(jnp.broadcast_to(round.t == self.round, arm.shape), probabilities.shape[0])
+
+
+@pytree_dataclass
+class Silent:
+    """What waits with a play of a branch."""
+
+    silent: jax.Array  # [...] whether it is the play that brings nothing
+    num_arms: int = static()
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
+        """``weighted`` in the row of the played arm, or nothing."""
+        return observation.at_arm(jnp.where(self.silent, 0, weighted), self.num_arms)

@@ -1,0 +1,106 @@
+"""``estimator="unbiased"``: the jump tangent, corrected by branches at plays drawn at random; see ``docs/gradients.md``."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.blocks import Block, compiled, join, play_blocks
+from jaxbandit.game import Game
+from jaxbandit.gradients.branches import Branches, Without, exact_chance
+from jaxbandit.gradients.jump import JumpTangent
+from jaxbandit.gradients.programs import PerRun, Work, by_number, directional, regrets
+from jaxbandit.pytrees import float_dtype, pytree_dataclass
+
+BRANCHES = 8  # plays of a run that are drawn, on average
+SLOTS = 32  # for the branches of a run; if one has more, all is played again with more
+
+
+@pytree_dataclass
+class Tangents:
+    """What the first pass brings back of each run, on the last axis."""
+
+    per_run: PerRun
+    count: Any  # [runs] how many branches
+    rounds: Any  # [slots, runs] of the plays that they are without
+    weights: Any  # [n, slots, runs] d log p(arm, loss)/chance of each, by each number
+
+
+@compiled
+def _tangents(game: Game, record: jax.Array, *, which: tuple[int, ...], chunk: int) -> Tangents:
+    """The jump tangent less what the plays with a branch have of it; ``game.measure`` ends with ``Branches``."""
+
+    def regret(game: Game):
+        state, records = game.advance(game.start(), jnp.int32(0), record, False, chunk=chunk)
+        listed, value = state.measured[-1], game.regret(state)
+        branches = listed["count"], listed["rounds"][:-1]
+        return (value, listed["weights"][:-1]), (value, records.measured.get("control_variates"), *branches)
+
+    (slopes, weights), (value, features, count, rounds) = directional(regret, game, which)
+    return Tangents(PerRun(value, by_number(slopes, game, which), features, record), count, rounds, weights)
+
+
+def unbiased(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool) -> PerRun:
+    """For each run a derivative whose mean is that of the expected regret, and control variates for it.
+
+    ``coins``: the numbers are, or are among, the chances of losses 0 and 1.
+    """
+    found = _first_pass(work, which, record, coins)
+    per_run = dataclasses.replace(found.per_run, rounds=record)
+    slot, run = np.nonzero(np.arange(len(found.rounds))[:, None] < found.count)
+    if not run.size:
+        return per_run
+    branches = _branches(work, run, found.rounds[slot, run], record)
+    weights = found.weights[:, slot, run].astype(np.float64)  # [n, branches]
+
+    def summed(values: np.ndarray) -> np.ndarray:
+        """Sums over the branches of each run: ``[..., runs]`` of ``[..., branches]``."""
+        flat = values.reshape(-1, run.size)
+        rows = [np.bincount(run, row, per_run.regret.size) for row in flat]
+        return np.stack(rows).reshape(*values.shape[:-1], -1)
+
+    jumps = summed(weights * (per_run.regret[run].astype(np.float64) - branches.regret))  # [n, runs]
+    sizes = [leaf.size // per_run.regret.size for leaf in per_run.gradient]
+    parts = np.split(jumps, np.cumsum(sizes)[:-1])
+    gradient = [leaf + part.reshape(leaf.shape) for leaf, part in zip(per_run.gradient, parts, strict=True)]
+    own = None
+    if per_run.features is not None:
+        # The weight is known at the play, and what both sides add to their control variates later has mean 0.
+        apart = per_run.features[..., run].astype(np.float64) - branches.features
+        own = [np.concatenate([per_run.features, summed(weight * apart)], 1) for weight in weights]
+    return dataclasses.replace(per_run, gradient=gradient, own=own)
+
+
+def _first_pass(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool) -> Tangents:
+    chance = jnp.asarray(exact_chance(BRANCHES / work.rounds), float_dtype())
+    feedback, slots = JumpTangent(coins, chance), SLOTS
+    while True:
+        measure = (*work.game.measure, Branches(work.game.learner, chance, slots, coins))
+
+        def play(block: Block) -> Tangents:
+            game = dataclasses.replace(block.game, feedback=block.put(feedback))
+            found = jax.tree.map(np.asarray, _tangents(game, block.put(record), which=which, chunk=work.chunk))
+            block.played(work.rounds)
+            return dataclasses.replace(found, per_run=dataclasses.replace(found.per_run, rounds=None))
+
+        blocks = play_blocks(play, dataclasses.replace(work.game, measure=measure), size=work.size, progress=work.progress)
+        found = join(blocks, work.game.runs.size)
+        if found.count.max() <= slots:
+            return found
+        slots = 2 * int(found.count.max())
+
+
+def _branches(work: Work, run: np.ndarray, rounds: np.ndarray, record: np.ndarray) -> PerRun:
+    """Regrets and control variates of the runs in these places without their plays of these rounds, on the last axis."""
+    game = dataclasses.replace(work.game, runs=np.asarray(work.game.runs)[run])
+    filled = np.append(rounds, np.zeros(-run.size % work.size, rounds.dtype))
+
+    def play(block: Block) -> PerRun:
+        without = Without(filled[block.first : block.first + work.size])
+        found = regrets(dataclasses.replace(block.game, feedback=block.put(without)), block.put(record), chunk=work.chunk)
+        block.played(work.rounds)
+        return dataclasses.replace(jax.tree.map(np.asarray, found), rounds=None)
+
+    return join(play_blocks(play, game, size=work.size, progress=work.progress), run.size)
