@@ -213,7 +213,7 @@ def expected_estimate(learner, values, chances, rounds, delays, estimator, monke
     law = TwoValues(jnp.asarray(values), jnp.asarray(chances))
     measure = (Chance(law), *([programs.Score()] if estimator == "score" else []))
     plain = Game.set_up(learner, law, delays, jax.random.key(0), jnp.arange(4**rounds, dtype=jnp.uint32), measure)
-    feedback = gradients.FEEDBACK.get(estimator)
+    feedback = gradients.feedback_of(estimator, rounds)
     game = Scripted(**{f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)} | {"feedback": feedback})
     chance, per_run = jax.tree.map(np.asarray, _play(game, jnp.array([rounds], jnp.int32)))
     np.testing.assert_allclose(chance.sum(), 1, rtol=1e-9)

@@ -35,7 +35,6 @@ Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
-FEEDBACK: dict[str, Feedback] = {"jump": JumpTangent(), "fluid": FluidLimit()}  # the other estimators use the sampled losses
 
 
 def regret_gradient(
@@ -239,11 +238,17 @@ def _differentiated(work: Work, numbers: list[Number], estimator: str, record: n
     coins = any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers)
     if estimator == "unbiased":
         return unbiased(work, which, record, coins)
-    feedback = JumpTangent(chances=True) if estimator == "jump" and coins else FEEDBACK.get(estimator)
-    work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback))
+    work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback_of(estimator, work.rounds, coins)))
     if backwards:
         return over_blocks(backward, work, rounds=work.rounds, which=which)
     return over_blocks(forward, work, record, which=which, chunk=work.chunk)
+
+
+def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Feedback | None:
+    """What a play brings under an estimator; None: the sampled loss. ``coins``: the chances of losses 0 and 1 move too."""
+    if estimator == "fluid":
+        return FluidLimit()
+    return JumpTangent(coins, jnp.asarray(rounds, float_dtype())) if estimator == "jump" else None
 
 
 def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:

@@ -31,7 +31,7 @@ from jax import lax
 from jaxbandit.arms import pick, sums
 from jaxbandit.game import Game
 from jaxbandit.gradients.branches import branched
-from jaxbandit.learners.base import Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import pytree_dataclass, static
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
@@ -42,12 +42,13 @@ class JumpTangent:
     """Feedback whose estimates have the value of the sampled ones and the derivative above."""
 
     chances: bool = static(default=False)  # the derivative is also in the chances of losses 0 and 1
+    horizon: jax.Array | None = None  # the last round; without it, rates are taken to stay as they are
     branch: jax.Array | None = None  # the chance that a play is corrected by a branch: see jaxbandit.gradients.branches
 
     def of_play(self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array) -> "Jump":
         means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
         kept = None if self.branch is None else 1 - branched(round, self.branch) / self.branch
-        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances, kept)
+        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances, self.horizon, kept)
 
 
 @pytree_dataclass
@@ -87,22 +88,24 @@ class Jump:
         means: jax.Array,
         squares: jax.Array,
         coins: bool,
+        horizon: jax.Array | None,
         kept: jax.Array | None,
     ) -> "Jump":
         """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``.
 
-        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances. ``kept [...]``: how much is
-        kept of what stands for the jump, beside the derivative of the weight 1/q; None: all.
+        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances. ``horizon``: the last round,
+        None if it is not known. ``kept [...]``: how much is kept of what stands for the jump, beside the derivative of the
+        weight 1/q; None: all.
         """
         x = jnp.maximum(lax.stop_gradient(probabilities), jnp.finfo(probabilities.dtype).tiny)
         change = probabilities - lax.stop_gradient(probabilities)
         likelier = _rows(means - lax.stop_gradient(means), arm)
         means, squares, loss = lax.stop_gradient((_rows(means, arm), _rows(squares, arm), loss))
-        baseline, stiffness = lax.stop_gradient(
-            (learner.baseline(round, probabilities), learner.stiffness(state, round, probabilities))
+        baseline, falls = lax.stop_gradient(
+            (learner.baseline(round, probabilities), fall(learner, state, round, probabilities, horizon))
         )
         # α for losses 0 and 1, and linear in between: its products with the loss then have known means.
-        alpha_0, alpha_1 = quadrature(-baseline / x, stiffness), quadrature((1 - baseline) / x, stiffness)
+        alpha_0, alpha_1 = quadrature(-baseline / x, *falls), quadrature((1 - baseline) / x, *falls)
         mean = alpha_0 * (means - baseline) + (alpha_1 - alpha_0) * (squares - baseline * means)
         share = pick(alpha_0, arm) + pick(alpha_1 - alpha_0, arm) * loss
         above = loss - pick(baseline, arm)
@@ -158,12 +161,39 @@ def _rows(values: jax.Array, arm: jax.Array) -> jax.Array:
     return values.reshape(-1, *[1] * arm.ndim)
 
 
-def quadrature(jump: jax.Array, stiffness: jax.Array) -> jax.Array:
-    """α = 1/(2 + w/h), the weight of the near end of a jump w: exact for a derivative that falls like (1 + u/h)^{-2}.
+def fall(
+    learner: Learner, state: Any, round: Round, probabilities: jax.Array, horizon: jax.Array | None
+) -> tuple[jax.Array, jax.Array]:
+    """How fast f' falls at the beginning of a jump, and the share of the Tsallis regulariser in the stiffness, each ``[K, ...]``.
 
-    The stiffness h of an arm is 2/|d log x/dL|, a·x^{-1/2} + 2b for a hybrid regulariser; h = ∞ gives the trapezoid, 1/2.
+    The model: f is the sum of the regrets of the later rounds, x is in them as it is now, and the stiffness grows from h to that of
+    the last round as the root of time. Then d log|f''| / du = -2·fall at u = 0, with fall = (1 + share)/(h·mean).
     """
-    return 1 / (2 + jnp.maximum(jump / stiffness, -0.75))
+    h = learner.stiffness(state, round, probabilities)
+    known = jnp.isfinite(h)
+    h = jnp.where(known, h, 1)
+    # h = a·x^{-1/2} + 2b, so that four times the probability leaves half of the first part.
+    share = jnp.where(known, 2 - 2 * learner.stiffness(state, round, 4 * probabilities) / h, 0)
+    mean = 1.0
+    if horizon is not None:
+        ahead = horizon / round.time
+        last = round._replace(t=horizon.astype(round.t.dtype), total_outstanding=round.total_outstanding * ahead)
+        growth = jnp.maximum(jnp.where(known, learner.stiffness(state, last, probabilities) / h, 1), 1.001)
+        mean = jnp.log(growth) / (1 - 1 / growth)
+    return jnp.where(known, (1 + share) / (h * mean), 0), share
+
+
+def quadrature(jump: jax.Array, fall: jax.Array, share: jax.Array) -> jax.Array:
+    """α, the weight of the near end of a jump w: 1/2 - w·fall/6 for short ones.
+
+    Longer ones: exact for f' ∝ (1 + u/c)^{-3}, as the Tsallis regulariser answers to a jump, and (1 + u/c)^{-3/2} for the entropy,
+    each with the c that falls so at the beginning.
+    """
+    z = jnp.clip(0.5 * jump * fall, -0.75, 1e9)
+    tsallis = (3 + z) / (2 * (3 + 3 * z + z * z))
+    root = jnp.sqrt(1 + jnp.clip(0.8 * jump * fall, -0.75, 1e9))
+    entropy = (2 * root + 1) / ((root + 1) * (root * root + root + 1))
+    return share * tsallis + (1 - share) * entropy
 
 
 def play_weight(x: jax.Array, means: jax.Array, squares: jax.Array, arm: jax.Array, loss: jax.Array) -> jax.Array:

@@ -75,7 +75,7 @@ def unbiased(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool
 
 def _first_pass(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool) -> Tangents:
     chance = jnp.asarray(exact_chance(BRANCHES / work.rounds), float_dtype())
-    feedback, slots = JumpTangent(coins, chance), SLOTS
+    feedback, slots = JumpTangent(coins, jnp.asarray(work.rounds, float_dtype()), chance), SLOTS
     while True:
         measure = (*work.game.measure, Branches(work.game.learner, chance, slots, coins))
 
