@@ -45,13 +45,13 @@ def cases(seed: int = 0):
         yield f"{game}, delayed Exp3 scale {scale / 2:.2f}", law, delays, jb.DelayedExp3(scale=scale / 2), "scale"
 
 
-def measured(law, delays, learner, name, first_run, runs) -> dict[str, list[float]]:
+def measured(law, delays, learner, name, first_run, runs, rounds=ROUNDS) -> dict[str, list[float]]:
     """Regret and derivatives in the logarithm of the hyperparameter, each a mean and its standard error over these runs."""
     numbers, value = {}, float(getattr(learner, name))
     for which, options in ESTIMATORS.items():
         # Other numbers for the jump tangent: its error is then independent of that of the differences.
         options = options | {"key": jax.random.key(which == "jump"), "runs": runs, "first_run": first_run, "only": [name]}
-        found = jb.regret_gradient(learner, law, delays, rounds=ROUNDS, **options)
+        found = jb.regret_gradient(learner, law, delays, rounds=rounds, **options)
         numbers[which] = [value * float(getattr(part, name)) for part in (found.gradient, found.error)]
         numbers["regret"] = [found.value, found.value_error]
     return numbers
