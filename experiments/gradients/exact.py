@@ -10,10 +10,9 @@ import pytest
 
 jax.config.update("jax_enable_x64", True)
 
-from tests.test_gradients_exact import GAMES, Floored  # noqa: E402
-
 import jaxbandit as jb  # noqa: E402
 from tests import enumeration  # noqa: E402
+from tests.gradients.test_exact import GAMES, Floored  # noqa: E402
 
 LEARNERS = {
     "MZS22 (10, 24)": (jb.BestOfBothWorlds(1.0, 10.0, 24.0), enumeration.MZS22(1, 10.0, 24.0), "factor"),

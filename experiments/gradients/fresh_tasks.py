@@ -1,11 +1,12 @@
 """The jump tangent against brute-force differences on tasks that had no part in choosing anything about it.
 
-    python experiments/gradients/fresh_tasks.py [RUNS] [FILE]
+    python experiments/gradients/fresh_tasks.py [RUNS] [FILE] [ROWS]
 
 Thirteen rows (learners that weigh by importance, and the number to differentiate by) × five tasks each: 2 to 10 arms, delays 0 to 20, coins or
 the stochastically constrained adversary, 200 rounds. Every task has its own random learner. The truth is as in random_tasks.py: paired
 differences at steps .6 and .3 extrapolated to step 0, on other runs than the jump tangent's. All tasks get 16 384 runs, and those that are not
-decided by four standard errors more, up to RUNS. FILE, by default fresh_tasks.json beside this script, keeps the sums, and a second call goes on.
+decided by four standard errors more, up to RUNS. FILE, by default fresh_tasks.json beside this script, keeps the sums, and a second call goes on. ROWS, such as
+0,3,12, plays some of them only.
 
 Written before the first run: the jump tangent shall be within 2 % in 95 % of the tasks. Exceptions are printed by name.
 """
@@ -62,12 +63,13 @@ def cases():
             yield label, law, jb.delays.Fixed(delay, bound=LONGEST), learner, number
 
 
-def main(runs: int, file: Path) -> None:
+def main(runs: int, file: Path, rows: set[str]) -> None:
     found = json.loads(file.read_text()) if file.exists() else {}
     for target in range(CHUNK, runs + CHUNK, CHUNK):
         for label, *case in cases():
             done = found.get(label, {}).get("runs", 0)
-            if done < min(target, runs) and (not done or verdict(found[label], 4) == "open"):
+            wanted = not rows or label.split(".")[0] in rows
+            if wanted and done < min(target, runs) and (not done or verdict(found[label], 4) == "open"):
                 size = min(target, runs) - done
                 found[label] = joined(found.get(label), measured(*case, first_run=done, runs=size, rounds=ROUNDS), size)
                 file.write_text(json.dumps(found, indent=1) + "\n")
@@ -77,4 +79,5 @@ def main(runs: int, file: Path) -> None:
 if __name__ == "__main__":
     jb.use_all_cores()
     given = sys.argv[1:]
-    main(int(given[0]) if given else 65_536, Path(given[1]) if len(given) > 1 else HERE)
+    runs, file, rows = given + ["65536", str(HERE), ""][len(given) :]
+    main(int(runs), Path(file), set(filter(None, rows.split(","))))

@@ -6,7 +6,8 @@ Three arms, 300 rounds. The truth: paired differences at steps .6 and .3 with co
 of each case; the jump tangent on as many other runs. A case ends early once its bias lies within 2 % or beyond by four standard errors (the
 table judges by two, so that looking many times does no harm). FILE, by default random_tasks.json beside this script, keeps every case's sums:
 a second call with more RUNS goes on where the first one ended, and one with RUNS = 0 only prints the table. SEED draws other tasks; ONLY
-takes the cases whose name holds this word.
+takes the cases whose name holds this word. "jump" for RUNS measures the jump tangent anew, on 16 384 runs, beside the truth that FILE has: for
+another rule of the quadrature.
 """
 
 import json
@@ -45,10 +46,11 @@ def cases(seed: int = 0):
         yield f"{game}, delayed Exp3 scale {scale / 2:.2f}", law, delays, jb.DelayedExp3(scale=scale / 2), "scale"
 
 
-def measured(law, delays, learner, name, first_run, runs, rounds=ROUNDS) -> dict[str, list[float]]:
+def measured(law, delays, learner, name, first_run, runs, rounds=ROUNDS, estimators=tuple(ESTIMATORS)) -> dict[str, list[float]]:
     """Regret and derivatives in the logarithm of the hyperparameter, each a mean and its standard error over these runs."""
     numbers, value = {}, float(getattr(learner, name))
-    for which, options in ESTIMATORS.items():
+    for which in estimators:
+        options = ESTIMATORS[which]
         # Other numbers for the jump tangent: its error is then independent of that of the differences.
         options = options | {"key": jax.random.key(which == "jump"), "runs": runs, "first_run": first_run, "only": [name]}
         found = jb.regret_gradient(learner, law, delays, rounds=rounds, **options)
@@ -99,6 +101,16 @@ def report(found: dict) -> None:
         print(f"{title}: " + ("; ".join(kinds[kind]) or "none"))
 
 
+def jump_anew(file: Path, seed: int) -> None:
+    """Measure the jump tangent of all cases of a file again."""
+    found = json.loads(file.read_text())
+    for label, *case in cases(seed):
+        if label in found:
+            found[label]["jump"] = measured(*case, first_run=0, runs=CHUNK // 2, estimators=["jump"])["jump"]
+    file.write_text(json.dumps(found, indent=1) + "\n")
+    report(found)
+
+
 def main(runs: int, file: Path, seed: int, only: str) -> None:
     found = json.loads(file.read_text()) if file.exists() else {}
     for target in range(CHUNK, runs + CHUNK, CHUNK):
@@ -115,4 +127,7 @@ if __name__ == "__main__":
     jb.use_all_cores()
     given = sys.argv[1:]
     runs, file, seed, only = given + ["65536", str(HERE), "0", ""][len(given) :]
-    main(int(runs), Path(file), int(seed), only)
+    if runs == "jump":
+        jump_anew(Path(file), int(seed))
+    else:
+        main(int(runs), Path(file), int(seed), only)

@@ -51,7 +51,9 @@ class TwoCoins:
         step = 1e-5
         ends = [self.probabilities(scale + s * step, losses + s * step * slope, t) for s in (1, -1)]
         dx = (ends[0] - ends[1]) / (2 * step)
-        alpha = 1 / (2 + (1 / x) / (scale * np.sqrt(t) * x**-0.5))  # h = a·x^(-1/2)
+        growth = max(np.sqrt(self.rounds / t), 1.001)  # of the stiffness, up to the last round
+        z = (1 / x) / (scale * np.sqrt(t) * x**-0.5 * np.log(growth) / (1 - 1 / growth))  # h = a·x^(-1/2)
+        alpha = (3 + z) / (2 * (3 + 3 * z + z**2))
         none = 1 - x @ m
         kappa = 1 / (1 + none * (x / m).sum())
 
