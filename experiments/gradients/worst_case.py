@@ -31,7 +31,7 @@ def climb(logits, learner, delays, key, ids):
 
     def regret(logits):
         law = jb.losses.Table(jax.nn.sigmoid(logits))
-        game = Game.set_up(learner, law, delays, key, ids, feedback=JumpTangent())
+        game = Game.set_up(learner, law, delays, key, ids, feedback=JumpTangent(horizon=jnp.asarray(float(rounds))))
         stretch = math.isqrt(rounds)
 
         def one_round(state, t):
