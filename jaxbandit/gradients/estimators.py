@@ -69,13 +69,13 @@ def regret_gradient(
     ``"fluid"``      5 to 50 %                                none                    that of one run, whatever ``runs``
     ================ ======================================== ======================= ===================================
 
-    ``"jump"``, the jump tangent, and ``"unbiased"``, which corrects it, need a learner whose feedback enters through importance-weighted estimates (the FTRL
-    family and exponential weights; see :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither
-    on arms nor on losses. Of the losses they need fields in which they are smooth (the means of Bernoulli, the gap of the
-    stochastically constrained adversary, …). For all other numbers, among them those of delays, ``"paired"`` is used, and
-    ``note`` says why; a warning says so once where the learner is the reason. Where a
-    hyperparameter also decides something by a threshold (which plays are skipped, the 16 of reduced variance), only
-    ``"paired"`` sees the decisions, the others what it does between two of them.
+    ``"jump"``, the jump tangent, and ``"unbiased"``, which corrects it, need a learner whose feedback enters through
+    importance-weighted estimates (the FTRL family and exponential weights; see
+    :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither on arms nor on losses. Of the losses they
+    need fields in which they are smooth (the means of Bernoulli, the gap of the stochastically constrained adversary, …). For
+    all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` says why; a warning says so once where the
+    learner is the reason. Where a hyperparameter also decides something by a threshold (which plays are skipped, the 16 of
+    reduced variance), only ``"paired"`` sees the decisions, the others what it does between two of them.
 
     Args:
       learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
