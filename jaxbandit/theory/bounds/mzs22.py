@@ -110,7 +110,8 @@ def self_bounding_limits(
 ) -> Bound:
     """What 4aA - Reg, 4bB - Reg and 4cC - Reg stay below, on every path, and 4D: their sum bounds the regret.
 
-    Σ 4a²/Δ_i·log(T/η₀ + 1) (L312 has 16a², which also holds), 64b²·a_max·log K (L319 has 32), Σ 128c²·σ_max/(Δ_i log K).
+    Σ 4a²/Δ_i·log(T/η₀ + 1) (L312 has 16a², which also holds), 64b²·a_max·log K (what the proof
+    of L319 gives; its printed 32b² holds as well, by keeping the -Reg that the proof drops), Σ 128c²·σ_max/(Δ_i log K).
     With d_max = 0 the logarithm is 1 + log T. Rests on the key lemma, whose printed proof has a gap at L820.
 
     >>> from jaxbandit import theory
