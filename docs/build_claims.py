@@ -14,6 +14,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from jaxbandit.claims.notation import typeset
+
 DOCS = Path(__file__).parent
 STATEMENTS = DOCS.parent / "experiments" / "claims"
 TABLES = {
@@ -35,7 +37,7 @@ def main(folder: Path) -> None:
         shutil.copyfile(folder / name / "figure.png", STATEMENTS / name / "figure.png")
         page = (folder / name / "index.md").read_text()
         (pages / f"{name}.md").write_text(page.replace("](figure.png)", f"](../../experiments/claims/{name}/figure.png)"))
-        link = f"[{_cell(one['title'])}](claims/{name}.md)"
+        link = f"[{_cell(typeset(one['title']))}](claims/{name}.md)"
         fresh["verdicts.txt"][name] = [f"| {link} | {one['verdict']} |"]
         fresh["mutants.txt"][name] = [
             f"| {link} | {_cell(row['wrong'])} | {_cell(row['label'])} | {'rejected' if row['rejected'] else '**not rejected**'} |"

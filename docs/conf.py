@@ -13,6 +13,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 
 import jaxbandit
+from jaxbandit.claims.notation import typeset
 
 HERE = Path(__file__).parent
 LOGGER = logging.getLogger(__name__)
@@ -61,7 +62,10 @@ def as_mathml(translator, node: nodes.Element, display: str) -> None:
 
 
 def link_to_repository(app, docname: str, source: list[str]) -> None:
-    """Pictures from outside of docs/ come along with the site; all else there is linked to where the repository shows it."""
+    """Pictures from outside of docs/ come along with the site; all else there is linked to where the repository shows it.
+    Formulas of the claims are written in letters."""
+    if docname == "claims":
+        source[0] = typeset(source[0])
     if "/" not in docname:
         source[0] = re.sub(r"\]\(\.\./(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
 

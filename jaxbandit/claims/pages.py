@@ -113,10 +113,10 @@ def write_index(found: list[dict[str, Any]], out: Path) -> None:
     rows = [[one["title"], one["verdict"], one["where"], f"{one['seconds']:.0f} s", one["name"]] for one in found]
     lines = ["# The paper's claims, measured", "", intro, "", "| statement | verdict | where | time |", "|---|---|---|---|"]
     for title, *others, name in rows:
-        lines.append("| " + " | ".join(map(_cell, [f"[{title}]({name}/index.md)", *others])) + " |")
+        lines.append("| " + " | ".join(map(_cell, [f"[{typeset(title)}]({name}/index.md)", *others])) + " |")
     write_whole(out / "index.md", "\n".join([*lines, ""]))
     cells = "".join(
-        f'<tr><td><a href="{name}/index.html">{escape(title)}</a></td><td class={_css(one)}>{escape(verdict)}</td><td>{escape(where)}</td>'
+        f'<tr><td><a href="{name}/index.html">{typeset(escape(title))}</a></td><td class={_css(one)}>{escape(verdict)}</td><td>{escape(where)}</td>'
         f"<td>{seconds}</td></tr>"
         for (title, verdict, where, seconds, name), one in zip(rows, found, strict=True)
     )
