@@ -1,7 +1,7 @@
 """What delay does to each learner's regret: every learner of the registry that can play this game, with benign losses and with an adversary.
 
-K = 4 and T = 10 000. Left: one arm is better by 0.2. Right: the demo's adversary, who knows the delay (two arms take turns every 2d
-rounds). Learners have their defaults and are told the truth; QPM-D and BOLD have Tsallis-INF inside.
+K = 4 and T = 10 000. Above: one arm is better by 0.2. Below: the demo's adversary, who knows the delay (two arms take turns every 2d
+rounds). Learners have their defaults and are told the truth; QPM-D, BOLD and CoLo have Tsallis-INF inside.
 
     python experiments/delay_regret/figure.py          # regret.png and the tables of docs/delay.md; eight minutes on a busy two-core machine
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit.cli.map import TakingTurns
-from jaxbandit.plots import COLOURS, STYLES, figure
+from jaxbandit.plots import COLOURS, STYLES, figure, label_logarithms
 
 ARMS, ROUNDS, BOUND = 4, 10_000, 512
 DELAYS = (1, 10, 50, 250)
@@ -73,11 +73,11 @@ def main():
                 found[:, game, row, column] = estimate.mean[-1], estimate.error[-1]
         print(name, found[0, :, row].round().tolist(), flush=True)
 
-    made, panels = figure(columns=2)
-    made.set_size_inches(12, 6.2)
+    made, panels = figure(rows=2)
+    made.set_size_inches(8, 12.5)
     for game, (title, panel) in enumerate(zip(games(1), panels, strict=True)):
         for row, name in enumerate(names):
-            look = {"color": COLOURS[row % len(COLOURS)], "linestyle": STYLES[row // len(COLOURS)]}
+            look = {"color": COLOURS[row % len(COLOURS)], "linestyle": STYLES[row // len(COLOURS) % len(STYLES)]}
             panel.plot(DELAYS, np.maximum(found[0, game, row], 1), marker="o", markersize=3, label=name, **look)
         panel.set(
             xscale="log",
@@ -86,9 +86,12 @@ def main():
             xlabel="delay of every loss, rounds",
             ylabel=f"regret after {ROUNDS:,} rounds",
         )
+        label_logarithms(panel)
         panel.set_xticks(DELAYS, DELAYS)
-    made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=9)
-    made.savefig(HERE / "regret.png", dpi=130)
+    made.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9, columnspacing=1.0
+    )
+    made.savefig(HERE / "regret.png", dpi=110)
 
     for game, title in enumerate(games(1)):
         print(f"\n**{title}**\n\n| learner | " + " | ".join(f"d = {delay}" for delay in DELAYS) + " |")
