@@ -3,7 +3,7 @@
     python experiments/constants/make.py [PROCESSES]          # about ten minutes of processor time (an estimate); goes on where it was stopped
 
 Files beside this one: ``surfaces.json`` (regret over two constants, for each game of the grid), ``trial.json`` (copied constants against
-those tuned for the very game). Remove them to compute everything anew; with both there, only the page is written.
+those tuned for the very game), ``rows.json`` (each row beside the paper's constants). Remove them to compute everything anew; with all there, only the page is written.
 """
 
 import concurrent.futures
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import page
-from games import ARMS, DELAYS, REGIMES, TRIALS, Cell, Game, games
+from games import ARMS, DELAYS, HORIZONS, REGIMES, TRIALS, Cell, Game, games
 from surfaces import surface
-from table import PAPER, copied, rule, table
-from trial import crossed, trial
+from table import PAPER, Row, copied, rule, table
+from trial import beside, crossed, trial
 
 from jaxbandit.files import write_whole
 
@@ -51,7 +51,13 @@ def main() -> None:
     jobs: dict[str, tuple[Callable, tuple]] = {str(cell): (trial, (cell, candidates[str(cell)])) for cell in tried}
     middle = [Cell(Game(regime, 4, 16), 3000) for regime in REGIMES]
     jobs["crossed"] = crossed, (middle, [list(PAPER), *(list(rule(cell)) for cell in middle)])
-    page.write(rows, kept(HERE / "trial.json", jobs), LIMIT, SHARE)
+    tried_out = kept(HERE / "trial.json", jobs)
+    beside_paper = kept(HERE / "rows.json", {str(game): (beside, (game, _constants(game, rows))) for game in games(ARMS, DELAYS)})
+    page.write(rows, beside_paper, tried_out, LIMIT, SHARE)
+
+
+def _constants(game: Game, rows: dict[str, Row]) -> dict[int, list[float]]:
+    return {rounds: list(copied(Cell(game, rounds), rows)) for rounds in HORIZONS}
 
 
 if __name__ == "__main__":

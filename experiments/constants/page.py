@@ -15,11 +15,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "constants.md"
 JUDGED = tuple(TRIALS)[:2]  # the kinds of cells that the limit is for
 
 
-def write(rows: dict[str, Row], tried: dict[str, Any], limit: float, share: float) -> None:
+def write(rows: dict[str, Row], beside: dict[str, Any], tried: dict[str, Any], limit: float, share: float) -> None:
     """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` on the page, and draw the figure."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = {
-        "rows": _rows(rows),
+        "rows": _rows(rows, beside),
         "crossed": _crossed(tried["crossed"]),
         "verdict": _verdict(tried, limit, share),
         "trial": _trial(tried),
@@ -35,15 +35,26 @@ def write(rows: dict[str, Row], tried: dict[str, Any], limit: float, share: floa
         _figure(tried, limit).savefig(file, dpi=110)
 
 
-def _rows(rows: dict[str, Row]) -> str:
+def _rows(rows: dict[str, Row], beside: dict[str, Any]) -> str:
     lines = ["| K | d | T | " + " | ".join(REGIMES) + " |", "|---" * (3 + len(REGIMES)) + "|"]
     for arms in ARMS:
         for delay in DELAYS:
             for rounds in HORIZONS:
-                found = (rows.get(str(Cell(Game(regime, arms, delay), rounds))) for regime in REGIMES)
-                cells = ("" if one is None else ", ".join(f"{each:g}" for each in one) for one in found)
-                lines.append(f"| {arms} | {delay} | {rounds:,} | " + " | ".join(cells) + " |")
+                found = (_entry(Game(regime, arms, delay), rounds, rows, beside) for regime in REGIMES)
+                lines.append(f"| {arms} | {delay} | {rounds:,} | " + " | ".join(found) + " |")
     return "\n".join(lines)
+
+
+def _entry(game: Game, rounds: int, rows: dict[str, Row], beside: dict[str, Any]) -> str:
+    """``18, 0.33, 0 (14.5; 91)``: the constants, their regret and that of the paper's."""
+    if str(game) not in beside:
+        return ""
+    (own, _), (paper, _) = beside[str(game)][str(rounds)]
+    return ", ".join(f"{one:g}" for one in rows[str(Cell(game, rounds))]) + f" ({_short(own)}; {_short(paper)})"
+
+
+def _short(regret: float) -> str:
+    return f"{regret:.1f}" if regret < 100 else f"{regret:.0f}"
 
 
 def _crossed(regrets: list[list[list[float]]]) -> str:

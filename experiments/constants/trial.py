@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import optax
-from games import Cell
+from games import Cell, Game
 from surfaces import played
 from table import PAPER
 
@@ -49,6 +49,17 @@ def trial(cell: Cell, candidates: dict[str, list[float]]) -> dict[str, Any]:
     level = regret["tuned"][0]
     ratio = {name: (1 + difference / level, error / level) for name, (difference, error) in apart.items()}
     return {"constants": every, "regret": _rounded(regret), "ratio": _rounded(ratio)}
+
+
+def beside(game: Game, rows: dict[int, list[float]]) -> dict[str, list[list[float]]]:
+    """By horizon, regret and error of the row's constants and of the paper's, on fresh runs."""
+    paper = played(game, PAPER, tuple(rows), runs=512, seed=LAST).estimate()
+    found = {}
+    for rounds, one in rows.items():
+        own = played(game, one, (rounds,), runs=512, seed=LAST)
+        at = int(np.searchsorted(paper.rounds, rounds))
+        found[str(rounds)] = list(_rounded({"row": _estimate(own), "paper": (paper.mean[at], paper.error[at])}).values())
+    return found
 
 
 def crossed(cells: list[Cell], constants: list[list[float]]) -> list[list[list[float]]]:

@@ -49,8 +49,11 @@ def test_rows_of_the_page_are_those_of_the_table(modules):
     for arms, delay, rounds, entries in found:
         for regime, entry in zip(games.REGIMES, entries.split("|"), strict=True):
             cell = games.Cell(games.Game(regime, int(arms), int(delay)), int(rounds.replace(",", "")))
-            assert [float(one) for one in entry.split(",") if one.strip()] == list(rows.get(str(cell), []))
+            constants, _, regrets = entry.partition("(")
+            assert [float(one) for one in constants.split(",") if one.strip()] == list(rows.get(str(cell), []))
             if entry.strip():
+                own, paper = (float(one) for one in regrets.strip(" )").split(";"))
+                assert 0 < own < paper
                 linear, _, *scales = table.copied(cell, rows)
                 assert (linear, *scales) == pytest.approx(rows[str(cell)], rel=1e-6), "at a row, the row itself"
 
