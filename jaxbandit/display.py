@@ -39,15 +39,15 @@ def _decimals(half: float) -> int:
 def interval(mean: float, low: float, high: float) -> str:
     """A mean with its interval, with as many decimals as it is worth.
 
-    >>> interval(689.21, 683.1, 695.3), interval(0.1234, 0.1214, 0.1254), interval(25.0, float("nan"), float("nan"))
-    ('689 [683, 695]', '0.123 [0.121, 0.125]', '25')
+    >>> interval(689.21, 683.1, 695.3), interval(0.1234, 0.1214, 0.1254), interval(-0.2, -5.0, 5.0)
+    ('689 [683, 695]', '0.123 [0.121, 0.125]', '0 [-5, 5]')
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         return number(mean)
     if low == high:
         return f"{number(mean)} exactly"
     digits = _decimals((high - low) / 2)
-    return f"{mean:,.{digits}f} [{low:,.{digits}f}, {high:,.{digits}f}]"
+    return f"{mean:z,.{digits}f} [{low:z,.{digits}f}, {high:z,.{digits}f}]"
 
 
 def plus_minus(mean: float, error: float) -> str:
@@ -59,7 +59,7 @@ def plus_minus(mean: float, error: float) -> str:
     if not math.isfinite(error) or error == 0:
         return number(mean)
     digits = _decimals(error)
-    return f"{mean:,.{digits}f} ± {error:,.{digits}f}"
+    return f"{mean:z,.{digits}f} ± {error:,.{digits}f}"
 
 
 def share(part: float, whole: float) -> str:

@@ -85,7 +85,7 @@ def _futures(advice: "Advice") -> str:
     told = "".join(f"<li><b>{escape(world.name)}</b>: {escape(world.about)}</li>" for world in advice.worlds)
     figures = "".join(f"<figure>{_dots(advice, world.name, order)}</figure>" for world in advice.worlds)
     return f"""<section><h2>If it does not</h2>
-<p>Place, lost {escape(advice.unit)} and its 95 % interval in each world; what is not told apart from the first is shaded. The constants
+<p>Place, lost {escape(advice.unit)} and its 95 % interval in each world; what is not told apart from the first is shaded (in print: bold). The constants
 are those chosen as logged.</p><ul>{told}</ul>
 <div class="wide"><table><thead><tr><th>learner</th>{head}</tr></thead><tbody>{body}</tbody></table></div>
 <div class="grid">{figures}</div></section>"""
@@ -184,7 +184,7 @@ _STYLE = """
 .pair{display:grid;grid-template-columns:minmax(0,5fr) minmax(0,7fr);gap:1.2rem;align-items:start}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,25rem),1fr));gap:1rem;margin-top:1rem}
 svg{width:100%}td{white-space:nowrap}.first{background:#e3f1fa}li{max-width:56rem;margin:.3rem 0}section>p{max-width:56rem}
-@media(max-width:860px){body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}}
+@media(max-width:860px){body{padding:.7rem}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:.26rem .4rem}table{font-size:.8rem}td:first-child{white-space:normal;min-width:7rem}}
 @media print{body{max-width:none;font-size:11px;padding:0}.pair{display:block}.pair figure{width:60%}.grid{grid-template-columns:1fr 1fr}
 figure,tr{break-inside:avoid}h2{break-after:avoid}table{font-size:9px}th,td{padding:.15rem .35rem}.one{width:62%}.first{background:none;font-weight:600}details:not([open]){display:none}}
 """

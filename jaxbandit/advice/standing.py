@@ -15,6 +15,7 @@ from jaxbandit.statistics import Estimate, holm, paired_test, student_quantile
 
 LEVEL = 0.05  # below which two learners are told apart, after Holm's correction
 UNLUCKY = 0.95
+FEW = 30  # rows of an arm: with fewer, the 95 % interval of its rate is up to 0.36 wide and more
 
 Interval = tuple[float, float, float]  # a value, and the ends of its 95 % interval
 
@@ -89,7 +90,7 @@ class Advice:
         return None if even.tied else first.label
 
     def summary(self) -> list[str]:
-        """Three sentences: what to take, what comes next to it, and when something else is better."""
+        """Three sentences: what to take, what comes next to it, and when something else is better; a fourth if arms have few rows."""
         ranking = self.ranking()
         first, even = ranking[0], next(one for one in ranking if one.label == EVEN)
         if self.recommended is None:
@@ -99,6 +100,7 @@ class Advice:
                 f"The log leaves the rates too open, or feedback comes too late to be used: half of the plays of the log without a "
                 f"conversion are known only {self.log.window_rounds:,.0f} decisions later or more.",
                 "More rows for each arm, a longer horizon (rounds=) or a shorter window may change that.",
+                *self._few(),
             ]
         return [
             f"Take {self.name(first.label)}: in {self.rounds:,} decisions it loses {interval(*first.lost)} {self.unit} against the "
@@ -106,6 +108,16 @@ class Advice:
             f"one run in twenty of {first.label} more than {interval(*first.unlucky)}.",
             self._next(ranking),
             self._elsewhere(first.label),
+            *self._few(),
+        ]
+
+    def _few(self) -> list[str]:
+        rare = int(self.log.counts.argmin())
+        if self.log.counts[rare] >= FEW:
+            return []
+        return [
+            f"Of {self.log.arms[rare]!r} the log knows the outcome of {self.log.counts[rare]} rows only: its rates in these runs are "
+            "guessed more than measured."
         ]
 
     def _next(self, ranking: list[Standing]) -> str:

@@ -162,6 +162,7 @@ def test_nothing_is_recommended_where_nothing_is_told_apart(tmp_path, few):
     advice = jb.advise(log, rounds=128, runs=8)
     assert advice.recommended is None
     assert "No learner is recommended" in advice.summary()[0]
+    assert "rows only: its rates in these runs are guessed more than measured." in advice.summary()[-1]
     page = advice.write(tmp_path / "advice.html").read_text()
     assert "<b></td>" not in page
     assert "&lt;b&gt;" in page
@@ -171,13 +172,21 @@ WRONG = {  # words after the file, content of the file (None: there is none), wh
     "no file": ([], None, "there is no such file"),
     "empty": ([], "", "the file is empty"),
     "no rows": ([], "ad,shown,bought\n", "the log has no rows"),
-    "one arm": ([], text(arms=("a",), rates=(0.3,)), "the log has one arm, 'a'"),
+    "one arm": (
+        [],
+        text(arms=("a",), rates=(0.3,)),
+        "one arm, 'a'; there is nothing to choose (--arm names the column with the choice)",
+    ),
     "no arm column": (["--arm", "campaign"], text(), "there is no column 'campaign'; name yours with --arm"),
     "no action column": (["--action", "when"], text(), "there is no column 'when'; name yours with --action"),
     "no window": ([None], text(), "give --window"),
     "a wrong window": (["--window", "soon"], text(), "--window 'soon' is not a length of time"),
     "a window longer than the log": (["--window", "52w"], text(), "no window closes within the log"),
-    "a window that is too short": (["--window", "0s"], text().replace(",0,0\n", ",0,1\n"), "no row has feedback within"),
+    "a window that is too short": (
+        ["--window", "0s"],
+        text().replace(",0,0\n", ",0,1\n"),
+        "no row has feedback within the --window, so that",
+    ),
     "all alike": ([None], "ad,shown,bought\na,1,2\nb,2,3\n", "every row has feedback, and all of it is the same"),
     "loss and reward": (["--loss", "v", "--reward", "v"], text(), "--loss 'v' and --reward 'v' are given"),
     "an unknown unit": (["--unit", "hours"], text(), "--unit 'hours' is not known"),

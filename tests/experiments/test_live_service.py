@@ -64,10 +64,11 @@ class Service:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"content-type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read()
         except (OSError, http.client.HTTPException):  # no connection, or one that ended in the middle of an answer
             return None
 
@@ -108,12 +109,20 @@ def test_nothing_is_lost(tmp_path, clients, kills):
     threads = [threading.Thread(target=client, args=(service, i, stop, decided, fed, refused, ended)) for i in range(clients)]
     for thread in threads:
         thread.start()
+
+    def at_work():
+        """For a while, and until enough was answered, however slow the machine is."""
+        wanted, until = len(decided) + 21, time.monotonic() + 120
+        time.sleep(1.0)
+        while len(decided) < wanted and time.monotonic() < until:
+            time.sleep(0.01)
+
     try:
         for _ in range(kills):
-            time.sleep(1.0)
+            at_work()
             service.kill()
             service.start()
-        time.sleep(1.0)
+        at_work()
     finally:
         stop.set()
     for thread in threads:
