@@ -76,7 +76,6 @@ def run(experiment):
         panel.set(xscale="log", xlabel="regret / explicit lower bound", title=f"K = {arms}, T = {s.rounds}")
         panel.set_xlim(0.8, max(2.0, panel.get_xlim()[1]))
         panel.margins(y=0.15)
-        panel.label_outer()
     draw_legend(panels[-1])
     experiment.say(
         f"The branch √(D log K) is the larger one where T/(d + 1) is above about 533·ln K; with T = {s.rounds} that is so for a fixed delay of 10 and every "

@@ -62,5 +62,4 @@ def run(experiment):
         panel.set(xscale="log", xlabel="regret / lower bound", title=f"K = {arms}, T = {s.rounds}")
         panel.set_xlim(0.8, max(2.0, panel.get_xlim()[1]))
         panel.margins(y=0.15)
-        panel.label_outer()
     draw_legend(panels[-1])
