@@ -98,7 +98,7 @@ def _branches(work: Work, run: np.ndarray, rounds: np.ndarray, record: np.ndarra
     filled = np.append(rounds, np.zeros(-run.size % work.size, rounds.dtype))
 
     def play(block: Block) -> PerRun:
-        without = Without(filled[block.first : block.first + work.size])
+        without = Without(jnp.asarray(filled[block.first : block.first + work.size]))
         found = regrets(dataclasses.replace(block.game, feedback=block.put(without)), block.put(record), chunk=work.chunk)
         block.played(work.rounds)
         return dataclasses.replace(jax.tree.map(np.asarray, found), rounds=None)
