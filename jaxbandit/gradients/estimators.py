@@ -62,8 +62,8 @@ def regret_gradient(
     ================ ======================================== ======================= ===================================
     ``"jump"``       no bound proved; mostly below 2 %, up    smallest                1 + about 0.4 for each number
                      to 10 % at low rates without delay
-    ``"unbiased"``   none                                     3 times "paired"'s to   3 to 10
-                                                              more than 1000 times
+    ``"unbiased"``   none                                     2 to over 1000 times    6 to 11
+                                                              that of "paired"
     ``"paired"``     O(step²)                                 2 to 40 times larger    2 for each number
     ``"score"``      none                                     100 to 10⁵ times larger 1 + about 0.4 for each number
     ``"fluid"``      5 to 50 %                                none                    that of one run, whatever ``runs``
