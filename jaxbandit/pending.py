@@ -28,7 +28,7 @@ from jaxbandit.counting import Count
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners.base import Observation
 from jaxbandit.pytrees import pytree_dataclass
-from jaxbandit.rows import read_row, write_own_row, write_row
+from jaxbandit.rows import read_row, write_own_number, write_row
 
 NONE = np.int32(-(2**30))  # older than any play
 
@@ -61,9 +61,9 @@ class Lists:
         empty = newest <= arrival - size
         # Where the play is not due, the row is written back as it was. `newest > NONE - 1` is always true: it makes the value that
         # is written depend on the value that was read, so that XLA does not copy the ring (see the head of this file).
-        last = write_own_row(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
+        last = write_own_number(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
         link = jnp.where(empty, row(arrival, size), size + row(newest, size))
-        return Lists(last, write_own_row(self.links, play, jnp.where(due, link, size + row(play, size))))
+        return Lists(last, write_own_number(self.links, play, jnp.where(due, link, size + row(play, size))))
 
 
 def ring_size(bound: int) -> int:
