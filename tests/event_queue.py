@@ -65,7 +65,7 @@ class Probe(jb.learners.Learner):
         return probabilities, (round.t, word, probabilities * round.time), log
 
     def observe(self, log, observation):
-        arrived, origin, arm, loss, probability, (memo_round, memo_word, memo_row), _ = observation
+        arrived, origin, arm, loss, probability, (memo_round, memo_word, memo_row), *_ = observation
         told = _columns(log.now, origin, arm, loss, probability, memo_round, memo_word, *memo_row, shape=log.count.shape)
         here = (jnp.arange(LONGEST).reshape(LONGEST, *[1] * log.count.ndim) == log.count) & arrived
         return log._replace(
