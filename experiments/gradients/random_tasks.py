@@ -76,7 +76,8 @@ def compared(case: dict) -> tuple[float, float, float, float]:
     (wide, wide_error), (narrow, narrow_error), (jump, error) = (case[name] for name in ESTIMATORS)
     truth = (4 * narrow - wide) / 3
     noise = math.hypot(error, 4 / 3 * narrow_error, wide_error / 3)
-    return truth, (jump - truth) / abs(truth), noise / abs(truth), (wide - truth) / abs(truth)
+    size = abs(truth) or 1.0  # where the number plays no part, both are 0
+    return truth, (jump - truth) / size, noise / size, (wide - truth) / size
 
 
 def verdict(case: dict, errors: float) -> str:
