@@ -33,7 +33,6 @@ except ImportError:  # before jax 0.8
     from jax.experimental import enable_x64  # type: ignore[no-redef]
 
 T = TypeVar("T")
-WHOLE_LOOP_SINCE = (0, 7, 2)  # of jax: with 0.7.0 such a loop ends the process ("external function ... could not be resolved")
 WHOLE_LOOP = 1 << 26  # bytes; smaller loops are compiled into one function by `use_all_cores`
 
 
@@ -242,7 +241,7 @@ def use_all_cores() -> int:
     # Compile the loop over rounds into one function, where XLA can, instead of starting some forty kernels a round: 15 to 35 %
     # faster with the same bits, and devices stop borrowing each other's threads (two cores: from 1.5 to 2 times one).
     flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_backend_extra_options" not in flags and jax.__version_info__ >= WHOLE_LOOP_SINCE:
+    if "xla_backend_extra_options" not in flags:
         option = f"--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold={WHOLE_LOOP}"
         os.environ["XLA_FLAGS"] = f"{flags} {option}".strip()
     try:

@@ -172,7 +172,7 @@ def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, esti
         if estimator == "score":
             return ""
     if not as_learner(learner).importance_weighted:
-        return f"estimator={estimator!r}: {name} uses its feedback otherwise than by importance weighting; {so}"
+        return f"estimator={estimator!r}: {name} does more with its feedback than add importance-weighted estimates; {so}"
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""

@@ -72,6 +72,7 @@ def test_any_number_of_runs_is_a_part_of_the_same_runs():
         (AsymmetricBestOfBothWorlds(3), DELAYS),
         (jb.BOLD(jb.TsallisINF(), 4), DELAYS),
         (jb.QPMD(jb.TsallisINF(), 4), DELAYS),
+        (jb.BankerTsallisINF(), DELAYS),  # its jump tangent is off by 6 to 35 %
         (jb.TsallisINF(), jb.delays.ArmDependent([jb.delays.Fixed(0)] * 3)),
     ],
 )
@@ -82,7 +83,7 @@ def test_where_jump_does_not_apply(learner, delays):
 @pytest.mark.parametrize(
     "learner",
     [jb.BestOfBothWorlds(3), ZimmertSeldin(skipping=True), RobustBestOfBothWorlds(), jb.TsallisINF("rv"), jb.Exp3(),
-     jb.BankerTsallisINF(), AsymmetricBestOfBothWorlds(3, gaps=[0.0, 0.2, 0.2]), jb.Skipper(3, 100, 300)],
+     AsymmetricBestOfBothWorlds(3, gaps=[0.0, 0.2, 0.2]), jb.Skipper(3, 100, 300)],
 )  # fmt: skip
 def test_where_jump_applies(learner):
     assert obstacle(learner, DELAYS) == ""
@@ -135,7 +136,6 @@ CASES = {
     "reduced variance": (jb.TsallisINF("rv"), "scale", LAW, DELAYS),
     "delayed Exp3": (jb.DelayedExp3(), "scale", LAW, DELAYS),
     "delayed Exp3, no delay": (jb.DelayedExp3(0.64), "scale", jb.losses.Bernoulli([0.13, 0.24, 0.68]), jb.delays.Fixed(0)),
-    "banker": (jb.BankerTsallisINF(), "scale", LAW, DELAYS),
     "MZS24": (RobustBestOfBothWorlds(1.0), "tsallis_scale", LAW, DELAYS),
     "beta losses": (jb.TsallisINF(), "scale", jb.losses.Beta([0.3, 0.5, 0.5]), DELAYS),
     "clipped normal losses": (jb.TsallisINF(), "scale", jb.losses.ClippedNormal([0.3, 0.5, 0.5], 0.3), DELAYS),
