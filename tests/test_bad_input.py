@@ -77,7 +77,7 @@ WRONG = [
     ({"losses": [0.3, 0.5]}, r"losses=\[0.3, 0.5\].*jb.losses.Bernoulli"),
     ({"learner": jb.BestOfBothWorlds}, r"give a learner, not its class: BestOfBothWorlds\(\.\.\.\)"),
     ({"learner": NoObserve()}, r"observe is missing"),
-    ({"learner": None}, r"init, act, observe is missing"),
+    ({"learner": None}, r"init, act, observe are missing"),
     ({"learner": jb.BestOfBothWorlds(-1)}, r"BestOfBothWorlds\(max_delay=-1\).*0 or more"),
     ({"learner": jb.BestOfBothWorlds(4, factor=float("nan"))}, r"factor=nan"),
     ({"learner": jb.BestOfBothWorlds("oracle")}, r"max_delay='oracle'.*must be a number"),

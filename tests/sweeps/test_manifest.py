@@ -212,7 +212,7 @@ def test_an_edited_learner_is_not_mixed_with_the_old_one(own, tmp_path):
     before = digests(out)
     assert jb.sweep(make(OWN.replace("UNUSED = 1", "UNUSED = 5")), out).computed == 0
     for runs in (8, 700):
-        with pytest.raises(MismatchError, match="the code of 'own_learner:Mine' is not the one this sweep was begun with"):
+        with pytest.raises(MismatchError, match="the code of 'Mine' is not the one this sweep was begun with"):
             jb.sweep(make(OWN.replace("return x * SCALE", "return 1.0 * x * SCALE")), out, runs=runs)
     assert digests(out) == before
     assert jb.sweep(make(OWN), out, runs=300).computed == 1

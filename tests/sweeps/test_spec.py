@@ -207,6 +207,9 @@ def test_every_field_of_every_class_can_be_written():
         "gamma": 0.5,
         "probability": 0.5,
         "threshold": 0.5,
+        "transitions": [[0.5, 0.5], [0.25, 0.75]],
+        "mixing": 0.5,
+        "shares": [0.5, 0.5],
     }
     for axis, classes in CATALOGUE.items():
         for name, cls in classes.items():
@@ -215,19 +218,25 @@ def test_every_field_of_every_class_can_be_written():
                 value = values.get(field.name, 2)
                 if name == "switching" and field.name == "means":
                     value = [[0.2, 0.4]]
+                if name == "drifting" and field.name in ("start", "end"):
+                    value = [0.2, 0.4]
+                if name == "through-states" and field.name == "losses":
+                    value = nested["base"]["losses"]
                 if field.name in nested:
                     value = nested[field.name][axis]
                 elif field.metadata.get("static") and isinstance(field.default, bool):
                     value = field.default
                 table[field.name] = value
             others = {"learners": [{"name": "uniform"}], "losses": [{"name": "bernoulli", "means": [0.2, 0.4]}]}
+            if name.endswith("state-exp3"):
+                others["losses"] = [{"name": "through-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}]
             others |= {"delays": [{"name": "fixed", "delay": 1}], axis: [table]}
             made = getattr(
                 Plan.make({"rounds": 4, "runs": 1, **others}).cells[0], axis.removesuffix("s") if axis == "learners" else axis
             )
             assert type(made) is cls
             for field in dataclasses.fields(cls):
-                if field.name not in (*nested, "laws", "law_if_one", "law_if_zero"):
+                if field.name not in (*nested, "laws", "law_if_one", "law_if_zero") and not isinstance(table[field.name], dict):
                     np.testing.assert_array_equal(np.asarray(getattr(made, field.name)), np.asarray(table[field.name]))
 
 
