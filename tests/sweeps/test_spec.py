@@ -230,6 +230,8 @@ def test_every_field_of_every_class_can_be_written():
             others = {"learners": [{"name": "uniform"}], "losses": [{"name": "bernoulli", "means": [0.2, 0.4]}]}
             if name.endswith("state-exp3"):
                 others["losses"] = [{"name": "through-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}]
+            if name == "pieces":
+                others["learners"] = [{"name": "colo", "base": {"name": "uniform"}, "delay": 1}]
             others |= {"delays": [{"name": "fixed", "delay": 1}], axis: [table]}
             made = getattr(
                 Plan.make({"rounds": 4, "runs": 1, **others}).cells[0], axis.removesuffix("s") if axis == "learners" else axis
