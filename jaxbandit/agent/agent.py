@@ -61,8 +61,9 @@ class Agent:
     >>> first, second = agent.act(), agent.act()
     >>> agent.observe(second.id, reward=1.0)  # in any order; losses, or rewards by name
     >>> agent.observe(first.id, loss=1.0)
-    >>> agent.act().round, len(agent.outstanding())
-    (3, 1)
+    >>> third = agent.act()
+    >>> agent
+    Agent(DelayedThompson, 3 arms: 3 decisions, 1 outstanding)
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Agent:
         self._journal: Journal | None = None
         self._snapshot_at = 0  # the newest decision in it
         self._closed = False
+        self._learner = type(learner).__name__
         self._about = {
             "format": FORMAT,
             **{part: mark for part, mark in fingerprint(learner, None, None, key).items() if part in ("learner", "key")},
@@ -101,6 +103,11 @@ class Agent:
             "first_run": self.first_run,
             "precision": str(dtype),
         }
+
+    def __repr__(self) -> str:
+        size = f"{self.num_arms} arms" if self.fleet is None else f"{self.num_arms} arms, fleet={self.fleet:,}"
+        decided, waiting = int(self._ledger.rounds.sum()), len(self._ledger.book.waiting())
+        return f"Agent({self._learner}, {size}: {decided:,} decisions, {waiting:,} outstanding)"
 
     @property
     def rounds(self) -> Any:

@@ -87,7 +87,9 @@ def regret_gradient(
         expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a law between
-        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law.
+        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law. The error tells
+        nothing of what the step does, which can be half of the value where the regret bends (a gap of 0.2 moved by 0.05):
+        compare with a smaller step.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
         grows with √rounds, or forward mode, whose memory is flat. None: reverse from 8 numbers on. Errors are then over
         groups of runs, so give it many runs.
