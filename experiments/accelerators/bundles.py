@@ -1,8 +1,8 @@
 """Instructions that a TPU issues in a round, as its compiler schedules them: flat rounds, and the Pallas kernel of earlier versions.
 
     python experiments/accelerators/bundles.py                     # flat rounds, ten arms, a fixed delay of 10
-    git worktree add /tmp/pallas 18ed9d7                           # the last commit that had the kernel
-    python experiments/accelerators/bundles.py --pallas /tmp/pallas
+    git worktree add ../pallas 18ed9d7                           # the last commit that had the kernel
+    python experiments/accelerators/bundles.py --pallas ../pallas
 
 A TPU issues one bundle of instructions a cycle at most, so bundles are the cycles that computing takes where no memory is waited for.
 The compiler's own ``estimated_cycles`` count memory too, but it gives none for a kernel of Pallas: bundles are what both have. Needs
