@@ -21,6 +21,7 @@ BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (`jaxbandi
 SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
 RINGS = (32, 256, 2048)  # rows that plays wait in; few, so that games that differ in a fixed delay share a program
 LARGEST_RING = 1 << 18  # rows times arms; above, a ring has no row more than it needs
+FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 24, 1 << 14  # on a CPU: up to how many arms, rows times arms, plays wait in slots
 CHUNK = 64  # rounds in a loop of known length
 MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
 
@@ -78,7 +79,7 @@ def choose_form(game: Game, platform: str, memory: int | None = None, runs: int 
     num_arms, runs = game.losses.num_arms, runs or game.runs.size
     ring = ring_rows(game.delays, num_arms)
     if platform == "cpu" and (not game.own or _can_broadcast(game)):
-        return Form("cpu", block_size(num_arms), "array", "listed", 0, ring)
+        return Form("cpu", block_size(num_arms), "array", _arrivals(game, "cpu"), 0, ring)
     if platform == "cpu":
         form = Form("cpu", block_size(num_arms), "flat", "listed", 0, ring)
         return _with_settings(
@@ -125,7 +126,15 @@ def _arrivals(game: Game, platform: str) -> Literal["listed", "slots", "dense"]:
     one_by_one = not game.learner.adds_only or game.feedback is not None or game.learner.watches_plays
     if one_by_one or game.delays.fixed_age() is not None or game.delays.long_waits:
         return "listed"
+    if platform == "cpu" and (game.delays.shared or not game.learner.adds_at_arm or not _slots_fit_caches(game)):
+        return "listed"
     return "dense" if platform == "tpu" else "slots"
+
+
+def _slots_fit_caches(game: Game) -> bool:
+    """Whether slots are faster than lists on a CPU, whose caches must hold a number for each row and arm; see docs/performance.md."""
+    num_arms = game.losses.num_arms
+    return num_arms <= FEW_ARMS or (num_arms <= SLOT_ARMS and ring_size(game.delays.bound) * (num_arms + 1) <= SLOT_NUMBERS)
 
 
 def _bytes_per_run(state: State, runs: int) -> float:

@@ -159,7 +159,7 @@ class Result:
 
     @classmethod
     def concat_runs(cls, results: Sequence["Result"]) -> "Result":
-        """Results of neighbouring runs of one game, in order, as one."""
+        """Results of neighbouring runs of one game, in order, as one; without a state where theirs are kept in different ways."""
         _check_alike(results, "concat_runs")
         for one, after in itertools.pairwise(results):
             if after.first_run != one.first_run + one.runs or not np.array_equal(after.rounds, one.rounds):
@@ -171,7 +171,8 @@ class Result:
         def join(arrays, axes):
             return np.concatenate(arrays, -1) if "run" in axes else arrays[0]
 
-        if not all(result.state for result in results):
+        waiting = {result.program.get("arrivals", "listed") for result in results}
+        if len(waiting) > 1 or not all(result.state for result in results):
             results = [result.without_state() for result in results]
         return results[0] if len(results) == 1 else _each_array(results, join, first_run=results[0].first_run)
 

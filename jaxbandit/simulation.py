@@ -93,7 +93,7 @@ def simulate(
     recorded = rounds_to_record(record, rounds, done)
     form = form_for(game)
     if resume is not None:
-        _check_form(resume.program, form)
+        form = _form_to_go_on(resume.program, form)
     stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities)
     with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
         records, state, per_run = play_rounds(game, form, stretch, None if resume is None else resume.block_state, bar)
@@ -196,18 +196,24 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
     return done
 
 
-def _check_form(before: dict[str, Any], form: Form) -> None:
-    """Whether runs that were played as ``before`` says can go on in ``form``: plays that wait must be kept in the same way."""
+def _form_to_go_on(before: dict[str, Any], form: Form) -> Form:
+    """``form`` for runs that were played as ``before`` says: plays that wait must be kept in the same way.
+
+    Lists can be played on any CPU, and were always used there before version 0.2.
+    """
     if before.get("packed"):
         raise ValueError(
             "resume: this Result is a unit of a sweep that was played together with other settings; its sweep can go on"
         )
     waiting = before.get("arrivals", "listed")
+    if waiting == "listed" and form.platform == "cpu":
+        return dataclasses.replace(form, arrivals="listed")
     if waiting != form.arrivals:
         raise ValueError(
             f"resume: this Result was made on {before.get('platform')}, where plays wait as {waiting}, and this simulation is on "
             f"{form.platform}, where they wait as {form.arrivals}; go on where it was made"
         )
+    return form
 
 
 def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:

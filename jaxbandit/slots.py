@@ -1,8 +1,8 @@
-"""Arrival slots: plays that wait for feedback, where the learner only adds up what arrives. The form for accelerators.
+"""Arrival slots: plays that wait for feedback, where the learner only adds up what arrives.
 
 With a delay for each play, lists (:mod:`jaxbandit.pending`) take a loop over what arrives, as long as the busiest run needs: an
-accelerator stops for the host at every turn. A learner that says ``adds_only`` does not mind whether plays reach it one by one or
-summed up, and what a play will bring is known as soon as it is made. So it is worked out at once, and
+accelerator stops for the host at every turn, a CPU goes over all runs in each. A learner that says ``adds_only`` does not mind
+whether plays reach it one by one or summed up, and what a play will bring is known as soon as it is made. So it is worked out at once, and
 
 - :class:`Slots` adds it to the sum of all plays that are due in the same round, of which a delivery reads one row;
 - :class:`Dense` keeps it together with the round in which it is due, and a delivery looks through all rows: for TPUs, which
@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandit.arms import pick
 from jaxbandit.counting import Count
@@ -25,6 +26,9 @@ from jaxbandit.learners.base import Observation
 from jaxbandit.pending import Play, row
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 from jaxbandit.rows import read_row, write_row
+
+Brought = dict[int, jax.Array]  # place of a leaf of the learner's state -> what is added to it, [K, ...] or [...]
+Read = tuple[list[jax.Array], jax.Array, jax.Array]  # the leaves it was added to, plays outstanding, plays that came
 
 
 @pytree_dataclass
@@ -63,23 +67,33 @@ class Arrivals:
         play, delay = self.made
         comes = delay < self.size()
         brought = bring(observe, state, play, comes, t)
-        sums, came, kept = self._exchange(t, jnp.where(comes, delay, 0), comes & (delay > 0), play.arm, brought)
+        sums, came = self._due(t, play.arm, brought)
         now = comes & (delay == 0)
         leaves, structure = jax.tree.flatten(state)
         for place, new in brought.items():
             leaves[place] = leaves[place] + (sums[place] + jnp.where(now, new, 0)).astype(leaves[place].dtype)
-        came = came.astype(jnp.int32) + now.astype(jnp.int32)
-        came = came if came.ndim == self.outstanding.ndim else came[0]  # the same in every run
-        kept = dataclasses.replace(kept, outstanding=self.outstanding - came, made=None)
-        return kept, jax.tree.unflatten(structure, leaves)
+        arrived = came.astype(jnp.int32) + now.astype(jnp.int32)
+        arrived = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # the same in every run
+        outstanding = self.outstanding - arrived
+        read = [leaves[place] for place in brought], outstanding, came
+        kept = self._keep(t, jnp.where(comes, delay, 0), comes & (delay > 0), play.arm, brought, read)
+        return dataclasses.replace(kept, outstanding=outstanding, made=None), jax.tree.unflatten(structure, leaves)
 
-    def _exchange(self, t, delay, later, arm, brought) -> tuple[dict[int, jax.Array], jax.Array, "Arrivals"]:
-        """What is due in round t, leaf by leaf, and from how many plays; ``brought`` is put by where it comes ``later``."""
+    def _due(self, t: jax.Array, arm: jax.Array, brought: "Brought") -> tuple["Brought", jax.Array]:
+        """What is due in round t, leaf by leaf, and from how many plays."""
+        raise NotImplementedError
+
+    def _keep(self, t: jax.Array, delay: jax.Array, later: jax.Array, arm: jax.Array, brought: "Brought", read: "Read") -> Any:
+        """``self`` with what was due taken out, and with ``brought`` put by where it comes ``later``.
+
+        ``read`` is what was made of :meth:`_due`. XLA copies the whole memory in every round unless what is written to it is
+        computed from what was read (see the head of pending.py).
+        """
         raise NotImplementedError
 
 
-def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Array) -> dict[int, jax.Array]:
-    """What the feedback of a play will add to the leaves of the learner's state: place of the leaf -> ``[K, ...]`` or ``[...]``."""
+def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Array) -> Brought:
+    """What the feedback of a play will add to the leaves of the learner's state."""
     nothing = jax.tree.map(jnp.zeros_like, state)
     arm = jnp.where(comes, play.arm, -1)
     after = observe(nothing, Observation(comes, t, arm, play.loss, play.probability, play.memo))
@@ -97,26 +111,57 @@ class Slots(Arrivals):
     def size(self) -> int:
         return self.sums.shape[0]
 
-    def _exchange(self, t, delay, later, arm, brought):
-        size, count = self.sums.shape[:2]
-        due = read_row(self.sums, row(t, size))
-        # Clear the row. 0 is written as "what was read, times 0", so that the write comes after the read: otherwise XLA copies all
-        # of the memory (see the head of pending.py).
-        memory = write_row(self.sums, due[-1] * 0, row(t, size))
-        places, values, sums, start = [], [], {}, 0
+    def _due(self, t, arm, brought):
+        due, sums, start = read_row(self.sums, row(t, self.size())), {}, 0
         for leaf, new in brought.items():
+            count = len(_numbers(new, arm))
+            sums[leaf] = due[start : start + count].reshape(new.shape)
+            start += count
+        return sums, due[-1]
+
+    def _keep(self, t, delay, later, arm, brought, read):
+        size, count = self.sums.shape[:2]
+        places, values, start = [], [], 0
+        for new in brought.values():
             new = _numbers(new, arm)
-            sums[leaf] = due[start : start + len(new)].reshape(brought[leaf].shape)
             places.append(start + (arm[None] if self.at_arm else _range(len(new), arm)))
             values.append(pick(new, arm)[None] if self.at_arm else new)
             start += len(new)
         places.append(jnp.full((1, *arm.shape), count - 1, jnp.int32))
         values.append(jnp.ones((1, *arm.shape), self.sums.dtype))
         places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, jnp.concatenate(values), 0)
-        runs = [jnp.arange(length, dtype=jnp.uint32) for length in arm.shape]
-        index = jnp.broadcast_arrays(row(t + delay, size), places, *runs)
-        memory = memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
-        return sums, due[-1], dataclasses.replace(self, sums=memory)
+        arguments = self.sums, row(t, size), row(t + delay, size), places, values, read
+        return dataclasses.replace(self, sums=lax.platform_dependent(*arguments, cpu=_add_in_turn, default=_add_at_once))
+
+
+def _add_at_once(
+    memory: jax.Array, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read
+) -> jax.Array:
+    """Clear row ``now`` of the memory, and add ``values [N, ...]`` to the numbers ``places [N, ...]`` of each run's row ``then``."""
+    memory = write_row(memory, read[2] * 0, now)
+    runs = [jnp.arange(length, dtype=jnp.uint32) for length in places.shape[1:]]
+    index = jnp.broadcast_arrays(then, places, *runs)
+    return memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
+
+
+def _add_in_turn(
+    memory: jax.Array, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read
+) -> jax.Array:
+    """The same for a CPU and one axis of runs: there XLA makes a kernel of its own of a scatter, ten times as slow as this loop.
+
+    A CPU's XLA also reads the row anew wherever it is used, so the zeros are computed from what was made of it.
+    """
+    leaves, outstanding, _ = read
+    zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
+    memory = write_row(memory, jnp.concatenate(zeros), now)
+
+    def one_run(run, memory):
+        for place, value in zip(places, values, strict=True):
+            at = then[run], place[run], run.astype(jnp.uint32)
+            memory = lax.dynamic_update_slice(memory, lax.dynamic_slice(memory, at, (1, 1, 1)) + value[run], at)
+        return memory
+
+    return lax.fori_loop(0, values.shape[-1], one_run, memory, unroll=4)
 
 
 @pytree_dataclass
@@ -129,13 +174,8 @@ class Dense(Arrivals):
     def size(self) -> int:
         return self.due.shape[0]
 
-    def _exchange(self, t, delay, later, arm, brought):
-        size, now = self.size(), t.astype(jnp.uint32)
-        if self.at_arm:
-            shift = np.uint32(max(len(new) - 1 for new in brought.values()).bit_length())
-            given = [pick(new, arm) for new in brought.values()]
-        else:
-            shift, given = np.uint32(0), [one for new in brought.values() for one in _numbers(new, arm)]
+    def _due(self, t, arm, brought):
+        now, shift = t.astype(jnp.uint32), self._shift(brought)
         came = (self.due >> shift == now).sum(0, dtype=jnp.int32)
         held, sums = iter(self.values), {}
         for leaf, new in brought.items():
@@ -145,13 +185,25 @@ class Dense(Arrivals):
             else:
                 found = [jnp.where(self.due == now, next(held), 0).sum(0) for _ in range(len(_numbers(new, arm)))]
             sums[leaf] = jnp.stack(found).reshape(new.shape)
+        return sums, came
+
+    def _keep(self, t, delay, later, arm, brought, read):
+        size, came, shift = self.size(), read[2], self._shift(brought)
+        if self.at_arm:
+            given = [pick(new, arm) for new in brought.values()]
+        else:
+            given = [one for new in brought.values() for one in _numbers(new, arm)]
         code = ((t + delay).astype(jnp.uint32) << shift) + (arm.astype(jnp.uint32) if self.at_arm else np.uint32(0))
-        # `came >= 0` is always true. It makes what is written depend on what was read, so that XLA does not copy the memory.
+        # `came >= 0` is always true: what is written is computed from what was read.
         code = jnp.where(later & (came >= 0), code, np.uint32(0))
         values = tuple(
             write_row(ring, jnp.where(came >= 0, one, 0), row(t, size)) for ring, one in zip(self.values, given, strict=True)
         )
-        return sums, came, dataclasses.replace(self, due=write_row(self.due, code, row(t, size)), values=values)
+        return dataclasses.replace(self, due=write_row(self.due, code, row(t, size)), values=values)
+
+    def _shift(self, brought: Brought) -> np.uint32:
+        """By how many bits the round of arrival is shifted, to have room for the arm."""
+        return np.uint32(max(len(new) - 1 for new in brought.values()).bit_length() if self.at_arm else 0)
 
 
 def _numbers(leaf: jax.Array, arm: jax.Array) -> jax.Array:
