@@ -12,7 +12,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "numbers",
-        ("arms", "rows", "counting", "randomness", "projection"),
+        ("arms", "rows", "counting", "elementary", "randomness", "projection"),
         "sums over arms, exact sums, words by (round, run), FTRL's argmin",
     ),
     (

@@ -1,8 +1,9 @@
 """Sums over the arms' axis, axis 0 of ``[K, ...]``, written so that XLA fuses and vectorises them.
 
 XLA's CPU backend turns a reduction over a short leading axis into straight vector code over the runs, but falls back to
-one scalar loop per run when the axis is longer than it will unroll (measured: 2.1 against 0.26 ns per element at K =
-100). Reducing in groups of at most GROUP keeps every reduction short. Several sums in one reduction share their inputs.
+one scalar loop per run when the reduction is longer than it will unroll (measured: 2.1 against 0.26 ns per element at K =
+100). Reducing in groups of GROUP keeps every reduction short. Several sums in one reduction share their inputs, and count as
+one long reduction: in groups of 16, four sums took eight times as long as three (measured: a third of a round at K = 100).
 
 Reductions of 4096 numbers and more that XLA recognises as sums or minima it hands to a library, one call for each, and then no
 longer compiles the loop over rounds into one function (measured: 6.5 against 11.4 million rounds/s at K = 16). Written as
@@ -15,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-GROUP = 16
+AT_ONCE, GROUP = 12, 8  # rows: up to AT_ONCE in one reduction, more in groups
+FEW = 16  # arms up to which a sum over all of them beats looking one up
 
 
 @jax.custom_jvp
@@ -47,7 +49,7 @@ def _reduce(arrays, operation, start) -> tuple[jax.Array, ...]:
         return tuple(lax.reduce(tuple(parts), tuple(np.asarray(start, p.dtype) for p in parts), combine, (axis,)))
 
     count = arrays[0].shape[0]
-    if count <= GROUP:
+    if count <= AT_ONCE:
         return reduce(arrays, 0)
     whole = count // GROUP * GROUP
     total = reduce([a[:whole].reshape(whole // GROUP, GROUP, *a.shape[1:]) for a in arrays], 1)
@@ -71,7 +73,7 @@ def pick(values: jax.Array, arm: jax.Array) -> jax.Array:
     """``values[arm, ...]`` for ``values [K, ...]`` and ``arm [...]`` (``values [K]`` is shared by all runs)."""
     num_arms = values.shape[0]
     values = values.reshape(num_arms, *[1] * (jnp.ndim(arm) + 1 - values.ndim), *values.shape[1:])
-    if num_arms <= GROUP:  # a short sum of masked rows beats a gather, and differentiates cheaply
+    if num_arms <= FEW:  # a short sum of masked rows beats a gather, and differentiates cheaply
         return sums(jnp.where(one_hot(arm, num_arms), values, jnp.zeros((), values.dtype)))[0]
     values = jnp.broadcast_to(values, (num_arms, *jnp.shape(arm)))
     return jnp.take_along_axis(values, arm[None], 0, mode="promise_in_bounds")[0]
@@ -84,7 +86,7 @@ def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
     the probabilities add up to a little less than one.
     """
     num_arms = probabilities.shape[0]
-    if num_arms <= GROUP:
+    if num_arms <= FEW:
         below = jnp.cumsum(probabilities, 0)
         return (below <= uniform * below[-1]).sum(0, dtype=jnp.int32)
     # Two levels, √K groups: the group first, then the arm in it, O(K) work instead of the O(K²) of XLA's cumulative sum.
@@ -104,7 +106,7 @@ def draw(probabilities: jax.Array, uniform: jax.Array) -> jax.Array:
 def _first_above(below: jax.Array, weights: jax.Array, target: jax.Array) -> jax.Array:
     """The first row of positive weight whose cumulative sum is above ``target``, else the last of positive weight."""
     count = weights.shape[0]
-    if count <= GROUP:
+    if count <= FEW:
         # So few rows are added up in order: a row of weight 0 leaves the sum as it was. Rounding may put the target a hair
         # outside, from where it is brought back.
         inside = jnp.clip(target, 0, below[-1] * (1 - jnp.finfo(below.dtype).eps))

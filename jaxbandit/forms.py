@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxbandit.delays import Delays
 from jaxbandit.flat import MOST_ARMS, FlatRounds
-from jaxbandit.game import Game, Records, State
+from jaxbandit.game import Game, Records, State, Waiting
 from jaxbandit.pending import ring_size
 from jaxbandit.settings import declared_axes
 
@@ -33,15 +33,16 @@ class Form:
     platform: str  # "cpu", "gpu" or "tpu"
     block: int  # runs in a block
     evaluation: Literal["array", "flat"]
-    arrivals: Literal["listed", "slots", "dense"]  # see jaxbandit.slots
+    arrivals: Waiting  # see jaxbandit.slots
     chunk: int  # rounds in a loop of known length, 0: none
     ring: int  # rows that plays wait in, of which those beyond the law's own bound are never used
     note: str = ""  # why it is not the fastest form that the platform has
 
     def laid_out(self, game: Game) -> Game:
         """The game as this form evaluates it, with rings as long as its law of delays asks for."""
-        broadcast = bool(game.own) and self.evaluation == "array"
-        return dataclasses.replace(game, arrivals=self.arrivals, broadcast=broadcast)
+        arrays = self.evaluation == "array"
+        one_pass = arrays and self.platform == "cpu"
+        return dataclasses.replace(game, arrivals=self.arrivals, broadcast=arrays and bool(game.own), one_pass=one_pass)
 
     def applied(self, game: Game) -> Game:
         """The game as this form plays it."""
@@ -122,12 +123,13 @@ def _with_settings(form: Form, note: str) -> Form:
     return dataclasses.replace(form, evaluation="flat", note="")
 
 
-def _arrivals(game: Game, platform: str) -> Literal["listed", "slots", "dense"]:
+def _arrivals(game: Game, platform: str) -> Waiting:
     one_by_one = not game.learner.adds_only or game.feedback is not None or game.learner.watches_plays
     if one_by_one or game.delays.fixed_age() is not None or game.delays.long_waits:
         return "listed"
-    if platform == "cpu" and (game.delays.shared or not game.learner.adds_at_arm or not _slots_fit_caches(game)):
-        return "listed"
+    if platform == "cpu":
+        fit = not game.delays.shared and game.learner.adds_at_arm and _slots_fit_caches(game)
+        return "slots in turn" if fit else "listed"
     return "dense" if platform == "tpu" else "slots"
 
 

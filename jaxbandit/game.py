@@ -25,6 +25,8 @@ from jaxbandit.rounds import ArrayRounds, Rounds, play_up_to
 from jaxbandit.settings import extremes, for_each_run, prepared, values_for_each_run
 from jaxbandit.validation import MOST_ROUNDS, check_game, check_record, check_rounds, check_runs, given_key, rounds_to_record
 
+Waiting = Literal["listed", "slots", "slots in turn", "dense"]
+
 
 @pytree_dataclass
 class State:
@@ -87,7 +89,8 @@ class Game:
     measure: tuple[Any, ...] = ()
     feedback: "Feedback | None" = None  # None: the loss of the arm that was played
     mask: jax.Array | None = None  # [] uint32, for a ring of which not all rows are used: see pending
-    arrivals: Literal["listed", "slots", "dense"] = static(default="listed")  # how plays wait: pending or jaxbandit.slots
+    arrivals: Waiting = static(default="listed")  # how plays wait: jaxbandit.pending or jaxbandit.slots
+    one_pass: bool = static(default=False)  # both random words of a play are made in one pass over the runs: see randomness
     own: tuple[bool, ...] = static(default=())  # leaves of learner, losses and delays with a value for each run; (): none
     broadcast: bool = static(default=False)  # all of those are read on arrays of runs as they are: see `by_run` of losses
 
@@ -130,9 +133,8 @@ class Game:
         if self.arrivals == "listed":
             pending = Pending.start(self.delays, play, lead, self._keeps_due())
         else:
-            kind = slots.Slots if self.arrivals == "slots" else slots.Dense
             size, at_arm = ring_size(self.delays.bound), self.learner.adds_at_arm
-            pending = slots.start(kind, size, self.learner.observe, learner, play, lead, at_arm)
+            pending = slots.start(self.arrivals, size, self.learner.observe, learner, play, lead, at_arm)
         return State(learner, pending, Sum.zero(shape), excess, measured)
 
     def _keeps_due(self) -> bool:
@@ -164,7 +166,8 @@ class Game:
         round = self._round(t, pending, pending.outstanding, pending.total_outstanding.as_float(dtype))
         probabilities, memo, acted = self.learner.act(state.learner_state, round)
 
-        which_arm, which_loss = self._words(randomness.PLAY, t)
+        words = self._words(randomness.PLAY, t)
+        which_arm, which_loss = randomness.in_one_pass(words) if self.one_pass else words
         arm = lax.stop_gradient(arms.draw(probabilities, randomness.uniform(which_arm, self.grain)))
         noise = self._words(randomness.LOSS, t).key() if self.losses.needs_key else randomness.uniform(which_loss, self.grain)
         loss = jnp.broadcast_to(self.losses.sample(t, arm, noise), arm.shape).astype(dtype)

@@ -16,10 +16,10 @@ import numpy as np
 from jax import lax
 
 from jaxbandit.arms import one_hot, sums
+from jaxbandit.elementary import log_from_one
 from jaxbandit.pytrees import Numbers, is_concrete, is_numeric, pytree_dataclass, show
 
 COLD_STEPS = 16
-ROOT_HALF = np.int32(0x3F3504F3)  # the bits of √½ in float32
 WARM_STEPS = {jnp.dtype(jnp.float32): 2, jnp.dtype(jnp.float64): 5}
 
 
@@ -180,7 +180,7 @@ def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: 
         # Towards a·y + 2b·log y = L - μ: Halley's steps, the last one Newton's; exact when b = 0. The division is last, here
         # and below: XLA stores the result of a division and works out anything cheaper again wherever it is used.
         slope = tsallis * y + twice
-        missing = losses - mu - tsallis * y - twice * _log(y)
+        missing = losses - mu - tsallis * y - twice * log_from_one(y)
         if step < steps - 1:
             square = slope * slope
             bottom = jnp.maximum(square - 0.5 * twice * missing, 0.25 * square)
@@ -207,23 +207,6 @@ def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: 
     typical = typical / first
     level = mu + tsallis * typical + common * jnp.log(typical)
     return x * (1 / total), Warm(y, typical, level, jnp.maximum(warm.residual, jnp.abs(total - 1))), last
-
-
-def _log(y: jax.Array) -> jax.Array:
-    """log y for y >= 1: in float32 a third of the time of XLA's, which also has to treat 0, negative numbers, infinity and NaN.
-
-    y = (1 + f)·2^e with 1 + f in [√½, √2); log(1 + f) = 2 artanh s = f - s·(f - (2/3)s² - (2/5)s⁴ - …), s = f/(2 + f). The
-    series ends after s⁹, as |s| < 0.172; f is exact, so little is lost.
-    """
-    if y.dtype != jnp.float32:
-        return jnp.log(y)
-    bits = lax.bitcast_convert_type(y, jnp.int32)
-    exponent = (bits - ROOT_HALF) >> 23
-    f = lax.bitcast_convert_type(bits - (exponent << 23), jnp.float32) - 1
-    s = f / (2 + f)
-    z = s * s
-    series = z * (2 / 3 + z * (2 / 5 + z * (2 / 7 + z * (2 / 9))))
-    return exponent.astype(jnp.float32) * np.float32(np.log(2)) + (f - s * (f - series))
 
 
 @hybrid_argmin_warm.defjvp

@@ -130,38 +130,36 @@ class Slots(Arrivals):
         places.append(jnp.full((1, *arm.shape), count - 1, jnp.int32))
         values.append(jnp.ones((1, *arm.shape), self.sums.dtype))
         places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, jnp.concatenate(values), 0)
-        arguments = self.sums, row(t, size), row(t + delay, size), places, values, read
-        return dataclasses.replace(self, sums=lax.platform_dependent(*arguments, cpu=_add_in_turn, default=_add_at_once))
+        return dataclasses.replace(self, sums=self._written(row(t, size), row(t + delay, size), places, values, read))
+
+    def _written(self, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read) -> jax.Array:
+        """The sums with row ``now`` cleared, and ``values [N, ...]`` added to the numbers ``places [N, ...]`` of each run's row ``then``."""
+        memory = write_row(self.sums, read[2] * 0, now)
+        runs = [jnp.arange(length, dtype=jnp.uint32) for length in places.shape[1:]]
+        index = jnp.broadcast_arrays(then, places, *runs)
+        return memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
 
 
-def _add_at_once(
-    memory: jax.Array, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read
-) -> jax.Array:
-    """Clear row ``now`` of the memory, and add ``values [N, ...]`` to the numbers ``places [N, ...]`` of each run's row ``then``."""
-    memory = write_row(memory, read[2] * 0, now)
-    runs = [jnp.arange(length, dtype=jnp.uint32) for length in places.shape[1:]]
-    index = jnp.broadcast_arrays(then, places, *runs)
-    return memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
+@pytree_dataclass
+class SlotsInTurn(Slots):
+    """The same for a CPU and one axis of runs, which are written one after the other.
 
-
-def _add_in_turn(
-    memory: jax.Array, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read
-) -> jax.Array:
-    """The same for a CPU and one axis of runs: there XLA makes a kernel of its own of a scatter, ten times as slow as this loop.
-
-    A CPU's XLA also reads the row anew wherever it is used, so the zeros are computed from what was made of it.
+    There XLA makes a kernel of its own of a scatter, five times as slow as this loop.
     """
-    leaves, outstanding, _ = read
-    zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
-    memory = write_row(memory, jnp.concatenate(zeros), now)
 
-    def one_run(run, memory):
-        for place, value in zip(places, values, strict=True):
-            at = then[run], place[run], run.astype(jnp.uint32)
-            memory = lax.dynamic_update_slice(memory, lax.dynamic_slice(memory, at, (1, 1, 1)) + value[run], at)
-        return memory
+    def _written(self, now, then, places, values, read):
+        # A CPU's XLA reads the row anew wherever it is used, so zeros are computed from what was made of it.
+        leaves, outstanding, _ = read
+        zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
+        memory = write_row(self.sums, jnp.concatenate(zeros), now)
 
-    return lax.fori_loop(0, values.shape[-1], one_run, memory, unroll=4)
+        def one_run(run, memory):
+            for place, value in zip(places, values, strict=True):
+                at = then[run], place[run], run.astype(jnp.uint32)
+                memory = lax.dynamic_update_slice(memory, lax.dynamic_slice(memory, at, (1, 1, 1)) + value[run], at)
+            return memory
+
+        return lax.fori_loop(0, values.shape[-1], one_run, memory, unroll=4)
 
 
 @pytree_dataclass
@@ -216,17 +214,18 @@ def _range(count: int, arm: jax.Array) -> jax.Array:
     return jnp.broadcast_to(numbers, (count, *arm.shape))
 
 
-def start(
-    kind: type[Slots] | type[Dense], size: int, observe: Callable, state: Any, play: Play, lead: tuple[int, ...], at_arm: bool
-) -> Arrivals:
-    """Nothing waits. ``state`` and ``play`` have the shapes of what will, ``lead`` is the shape of the counts."""
+def start(kind: str, size: int, observe: Callable, state: Any, play: Play, lead: tuple[int, ...], at_arm: bool) -> Arrivals:
+    """Nothing waits. ``state`` and ``play`` have the shapes of what will, ``lead`` is the shape of the counts.
+
+    ``kind`` is "slots", "slots in turn" or "dense".
+    """
     play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
     brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))
     arm, dtype = play.arm, float_dtype()
     zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
     counts = (zero, zero, Count(none, none), zero, None, at_arm)
     numbers = sum(len(_numbers(new, arm)) for new in brought.values())
-    if kind is Slots:
-        return Slots(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype))
+    if kind != "dense":
+        return (Slots if kind == "slots" else SlotsInTurn)(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype))
     rows = tuple(jnp.zeros((size, *arm.shape), dtype) for _ in range(len(brought) if at_arm else numbers))
     return Dense(*counts, jnp.zeros((size, *arm.shape), jnp.uint32), rows)

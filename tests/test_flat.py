@@ -90,6 +90,40 @@ def test_slots_deliver_what_lists_do(learner, evaluation, kind):
     assert_same_runs(listed, summed)
 
 
+def test_slots_written_in_turn():
+    """The form for CPUs; chosen where it pays, by arms and rows alone."""
+    game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), GEOMETRIC)
+    form = choose_form(game, "cpu")
+    assert form.arrivals == "slots in turn"
+    listed = played(game, False, 0)
+    assert int(listed[0].pending.lost.sum()) > 0
+    assert_same_runs(listed, played(form.applied(game), False, 0))
+
+
+@pytest.mark.parametrize(
+    ("learner", "arms", "delays", "waiting"),
+    [
+        (jb.BestOfBothWorlds(127), 24, D.Geometric(9.0, bound=127), "slots in turn"),
+        (jb.BestOfBothWorlds(127), 25, D.Geometric(9.0, bound=127), "listed"),  # too many arms
+        (jb.BestOfBothWorlds(4095), 10, D.Geometric(9.0, bound=4095), "listed"),  # too many rows
+        (jb.BestOfBothWorlds(4095), 4, D.Geometric(9.0, bound=4095), "slots in turn"),  # however many rows
+        (jb.BestOfBothWorlds(127), 10, D.Geometric(9.0, bound=127, shared=True), "listed"),  # one list for all runs is cheaper
+        (jb.TsallisINF("rv"), 10, D.Geometric(9.0, bound=127), "listed"),  # a play brings something to every arm
+        (jb.DelayedUCB1(), 10, D.Geometric(9.0, bound=127), "listed"),  # does more than add
+        (jb.BestOfBothWorlds(9), 10, D.Fixed(9), "listed"),
+    ],
+)
+def test_where_a_cpu_uses_slots(learner, arms, delays, waiting):
+    assert choose_form(made(learner, L.Bernoulli(np.full(arms, 0.5)), delays), "cpu").arrivals == waiting
+
+
+def test_an_accelerator_evaluates_slots_flat():
+    """Rejects a rule for CPUs within the round, which the evaluator does not know: it would fall back to arrays."""
+    game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), GEOMETRIC)
+    forms = [choose_form(game, platform) for platform in ("gpu", "tpu")]
+    assert [(form.evaluation, form.arrivals, form.note) for form in forms] == [("flat", "slots", ""), ("flat", "dense", "")]
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["slots", "dense"])
 def test_slots_with_signals(kind):

@@ -81,6 +81,12 @@ def test_words_as_keys_are_jax_keys():
     np.testing.assert_array_equal(jax.vmap(jax.random.uniform)(mine), jax.vmap(jax.random.uniform)(theirs))
 
 
+def test_words_made_in_one_pass_are_the_same():
+    words = randomness.fold(randomness.stream(jax.random.key(3), randomness.PLAY), jnp.arange(300, dtype=jnp.uint32))
+    for one, other in zip(jax.jit(randomness.in_one_pass)(words), words, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_streams_rounds_runs_and_seeds_differ():
     """65536 words of 4 purposes, 4 rounds, 2 seeds: about one pair may coincide by chance, whole rows never."""
     runs = jnp.arange(2048, dtype=jnp.uint32)

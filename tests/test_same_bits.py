@@ -11,6 +11,7 @@ KEY = jax.random.key(7)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])
 SETTINGS = {
     "fixed": (jb.BestOfBothWorlds(5), LOSSES, jb.delays.Fixed(5)),
+    "slots": (jb.BestOfBothWorlds(15, factor=0.5), LOSSES, jb.delays.Geometric(3.0, bound=15)),
     "per run": (jb.TsallisINF("rv"), LOSSES, jb.delays.Geometric(3.0, bound=15)),
     "shared": (
         jb.BestOfBothWorlds(16),
@@ -26,7 +27,7 @@ def simulate(name, rounds=200, runs=300, **options):
     return jb.simulate(learner, losses, delays, rounds=rounds, runs=runs, key=KEY, record=[50, 120, 200], **options)
 
 
-IN_SHORT = ("fixed", "per run")  # the others: `make test-all`
+IN_SHORT = ("fixed", "slots", "per run")  # the others: `make test-all`
 
 
 @pytest.fixture(

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit.arms import constant_min, sums
 from jaxbandit.counting import compensated_add
+from jaxbandit.elementary import log1p_from_zero, one_minus_exp
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import float_dtype, number, pytree_dataclass
 
@@ -127,30 +128,37 @@ class KLUCB(Learner):
         return state.add(observation)
 
 
-NEWTON_STEPS = 5  # float32 has its last digits after 4, float64 at least eleven after 5
+STEPS = {jnp.dtype(jnp.float32): 3, jnp.dtype(jnp.float64): 4}  # of Halley's method: all digits of either
 
 
 def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: ArrayLike) -> jax.Array:
     """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` > 0.
 
     The logit keeps the digits of q next to 0 and next to 1, where float32 could not tell two values of q apart. With
-    u = log(mean/q) the condition is mean·u - rest·log(1 + mean(1 - e^{-u})/rest) = level. The left side is convex in u, so
-    Newton's method from the right of the root never crosses it. It starts at the smaller of two upper bounds: one from
-    kl >= (mean - q)²/2v with v the largest variance between q and mean, one from 1 - q <= 1. The lowest number stands for
-    q = 0, the solution at mean 0.
+    u = log(mean/q) the condition is mean·u - rest·log(1 + mean(1 - e^{-u})/rest) = level. The left side is convex in u, its
+    slope is gone/(rest + gone) with gone = mean - q, and it is solved by Halley's method from the right of the root. It starts at
+    the smaller of two upper bounds: one from kl >= (mean - q)²/2v with v the largest variance between q and mean, where q is at
+    least mean - √(level/2) (Pinsker's inequality), one from 1 - q <= 1. The lowest number stands for q = 0, the solution at mean 0.
     """
     limits = jnp.finfo(mean.dtype)
     safe_mean, safe_rest = jnp.maximum(mean, limits.tiny), jnp.maximum(rest, limits.tiny)
-    variance = jnp.where(mean < 0.5, mean * rest, 0.25)
+    reach = jnp.sqrt(0.5 * level)
+    above_half = jnp.where(mean - reach > 0.5, (mean - reach) * (rest + reach), 0.25)
+    variance = jnp.where(mean < 0.5, mean * rest, above_half)
     relative = jnp.sqrt(2 * variance * level) / safe_mean  # at most this part of the mean can be gone
     near = -jnp.log1p(-jnp.minimum(relative, 1 - limits.eps))
     far = (level - rest * jnp.log(safe_rest)) / safe_mean
     log_ratio = jnp.where(relative < 1, jnp.minimum(near, far), far)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(STEPS[mean.dtype]):
         log_ratio = jnp.maximum(log_ratio, limits.tiny)
-        gone = -mean * jnp.expm1(-log_ratio)  # mean - q
-        excess = mean * log_ratio - rest * jnp.log1p(gone / safe_rest) - level
-        log_ratio = log_ratio - excess * (rest + gone) / jnp.maximum(gone, limits.tiny)
+        gone = mean * one_minus_exp(log_ratio)
+        excess = mean * log_ratio - rest * log1p_from_zero(gone / safe_rest) - level
+        slope = jnp.maximum(gone, limits.tiny) / (rest + gone)
+        newton = excess / slope
+        bend = (
+            0.5 * newton * rest * (mean - gone) / ((rest + gone) ** 2 * slope)
+        )  # step times second over twice the first derivative
+        log_ratio = log_ratio - newton / (1 - jnp.clip(bend, -1, 0.5))
     log_ratio = jnp.maximum(log_ratio, 0)
-    one_minus_q = jnp.maximum(rest - mean * jnp.expm1(-log_ratio), limits.tiny)
+    one_minus_q = jnp.maximum(rest + mean * one_minus_exp(log_ratio), limits.tiny)
     return jnp.where(mean > 0, jnp.log(safe_mean) - log_ratio - jnp.log(one_minus_q), limits.min)

@@ -26,9 +26,15 @@ SETTINGS: dict[str, Any] = {
     "jax_optimization_level": "UNKNOWN",
     "jax_exec_time_optimization_effort": 0.0,
 }
-# Flags of XLA that say where to write or how many devices to make. Any other may change numbers.
-HARMLESS_FLAGS = ("--xla_force_host_platform_device_count", "--xla_dump_", "--xla_gpu_cuda_data_dir")
-LOOP_OPTION = "xla_cpu_small_while_loop_byte_threshold"  # set by use_all_cores, with the same bits
+# Flags of XLA that say where to write or how many devices to make, and what use_all_cores sets, with the same bits. Any other may
+# change numbers.
+HARMLESS_FLAGS = (
+    "--xla_force_host_platform_device_count",
+    "--xla_dump_",
+    "--xla_gpu_cuda_data_dir",
+    "--xla_cpu_prefer_vector_width",
+)
+LOOP_OPTION = "xla_cpu_small_while_loop_byte_threshold"  # set by use_all_cores as well
 
 COMPARED = ("jaxbandit", "jax", "jaxlib", "platform", "machine", "x64", "key", "settings", "flags", "cpu", "device")
 
