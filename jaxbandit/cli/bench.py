@@ -7,6 +7,7 @@ A GPU or TPU has tables of its own and no peers.
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import shutil
@@ -69,7 +70,8 @@ RATIO_SETTINGS = {
     **{f"K=10, d=10, block of {block}": Workload(block=block) for block in BLOCKS},
 }
 RATIOS: list[Ratio] = [
-    *((f"K={arms}, d=10", f"{peer} K={arms}", None) for peer in ("our C++",) for arms in (10, 2, 100)),
+    *((f"K={arms}, d=10", f"our C++ K={arms}", 0.9) for arms in (10, 2, 100)),
+    *((f"K={arms}, d=10", f"our C++ with threefry K={arms}", None) for arms in (10, 2, 100)),
     *((f"K={arms}, d=10", f"C++ K={arms}", asked) for arms, asked in ((10, 1.0), (2, 0.8), (100, 0.8))),
     (BASE, "our Numba K=10", None),
     (BASE, "Numba K=10", 8.0),
@@ -77,7 +79,7 @@ RATIOS: list[Ratio] = [
     (BASE, "NumPy K=10", None),
     (TWO_CORES, BASE, 1.85),
     ("our C++ K=10 on two cores at once", "our C++ K=10", None),
-    (GEOMETRIC, BASE, 0.5),
+    (GEOMETRIC, BASE, 0.6),
     ("K=10, d=1000", BASE, 0.8),
     (LONG, BASE, None),
     *((f"K=10, d=10, block of {block}", BASE, None) for block in BLOCKS),
@@ -231,12 +233,15 @@ def _find_peers(folder: Path, prefix: str, files: dict[str, str], scratch: Path)
     """Commands of the peer programs in ``folder``; C++ is compiled if a compiler is there."""
     peers: dict[str, list[str]] = {}
     source = folder / files["C++"]
+    # With threefry our program draws the words that the engine draws, in place of those of a lighter generator.
+    variants = {"C++": [], "C++ with threefry": ["-DTHREEFRY"]} if prefix else {"C++": []}
+    sizes = ((2, 4096, 10_000), (10, 1024, 10_000), (100, 256, 5_000))
     if source.exists() and shutil.which("g++"):
-        for arms, runs, rounds in ((2, 4096, 10_000), (10, 1024, 10_000), (100, 256, 5_000)):
-            program = scratch / f"{source.stem}{arms}"
-            flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp-simd", f"-DARMS={arms}", f"-DKK={arms}"]
+        for (arms, runs, rounds), (name, options) in itertools.product(sizes, variants.items()):
+            program = scratch / f"{source.stem}{arms}{len(options)}"
+            flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp-simd", f"-DARMS={arms}", f"-DKK={arms}", *options]
             subprocess.run(["g++", *flags, str(source), "-o", str(program), "-lmvec"], check=True)
-            peers[f"{prefix}C++ K={arms}"] = [str(program), str(runs), str(rounds), "10"]
+            peers[f"{prefix}{name} K={arms}"] = [str(program), str(runs), str(rounds), "10"]
     for name, runs, rounds in (("Numba", 64, 10_000), ("NumPy", 1024, 300)):
         if (folder / files[name]).exists():
             command = [sys.executable, str(folder / files[name]), "10", str(runs), str(rounds), "10"]
