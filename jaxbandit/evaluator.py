@@ -202,8 +202,14 @@ class Evaluator:
 
     def settled(self, rows: Rows) -> jax.Array:
         """The memory once everything was written."""
-        array, dtype = rows.array, rows.array.dtype
-        for row, values in rows.writes:
+        array, dtype, writes = rows.array, rows.array.dtype, list(rows.writes)
+        # A row that is written again gets the last values at once. What is written first then depends on what is written later,
+        # hence on all that was read before: without that XLA copies the memory.
+        for place in reversed(range(len(writes) - 1)):
+            (row, values), (later, new) = writes[place : place + 2]
+            same = self.apply(lax.eq, row, later)
+            writes[place] = row, map_numbers(functools.partial(self.where, same), new, values)
+        for row, values in writes:
             if not rows.per_run:
                 new = jnp.stack([jnp.asarray(number.one()) for number in values.flat]).reshape(1, *rows.shape[1:])
             else:
@@ -342,41 +348,57 @@ class Evaluator:
                 old = unpack(packed)
                 new, on = self.run(body_jaxpr, [*used, *old]), proceed(old)
                 if not on.is_shared:  # a run that is done waits for the others
-                    new = [
-                        map_numbers(functools.partial(self.where, on), one, other) for one, other in zip(new, old, strict=True)
-                    ]
+                    new = [self._kept_unless(on, one, other) for one, other in zip(new, old, strict=True)]
                 return pack(new)
 
             return lax.while_loop(test, body, start)
 
         return self._carried(make, list(inputs[cond_nconsts + body_nconsts :]))
 
-    def _carried(self, make: Callable, carry: list[Array]) -> list[Array]:
+    def _kept_unless(self, on: Number, new: Any, old: Any) -> Any:
+        """``new`` for the runs that are ``on``, ``old`` for the others."""
+        if not isinstance(old, Rows):
+            return map_numbers(functools.partial(self.where, on), new, old)
+        if not isinstance(new, Rows) or new.array is not old.array:
+            raise Unsupported("memory is written otherwise than row by row within a loop")
+        kept = old
+        for row, values in new.writes[len(old.writes) :]:
+            kept = self.write(kept, row, map_numbers(functools.partial(self.where, on), values, self.read(kept, row)))
+        return kept
+
+    def _carried(self, make: Callable, carry: list[Any]) -> list[Any]:
         """What a loop made by ``make(pack, unpack, start)`` leaves of ``carry``.
 
         Whole numbers that all runs share are carried as scalars, so that counted loops have a known number of turns. Where such a
-        number differs between runs after a turn, the loop is made anew with a vector for it.
+        number differs between runs after a turn, the loop is made anew with a vector for it. Rows of memory are carried as they are.
         """
-        if any(isinstance(value, Rows) for value in carry):
-            raise Unsupported("memory is written within a loop")
-        shapes, numbers = [array.shape for array in carry], [number for array in carry for number in array.flat]
+        memory = [isinstance(value, Rows) for value in carry]
+        if any(rows and not value.per_run for rows, value in zip(memory, carry, strict=True)):
+            raise Unsupported("memory that all runs share is written within a loop")
+        numbers = [number for array, rows in zip(carry, memory, strict=True) if not rows for number in array.flat]
         dtypes = [jnp.asarray(number.value).dtype for number in numbers]
         scalar = [
             number.is_shared and not jnp.issubdtype(dtype, jnp.floating) for number, dtype in zip(numbers, dtypes, strict=True)
         ]
 
         def pack(carry):
-            new = [number for array in carry for number in array.flat]
+            new = [number for array, rows in zip(carry, memory, strict=True) if not rows for number in array.flat]
             grown = [index for index, number in enumerate(new) if scalar[index] and not number.is_shared]
             if grown:
                 raise _Grown(grown)
             values = [number.one() if one else self.vector(number) for number, one in zip(new, scalar, strict=True)]
             # No weak types, which would change within the loop.
-            return [lax.convert_element_type(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
+            values = [lax.convert_element_type(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
+            return values, [self.settled(array) for array, rows in zip(carry, memory, strict=True) if rows]
 
         def unpack(packed):
-            found = iter(packed)
-            return [array_of([Number(next(found)) for _ in range(int(np.prod(shape)))], shape) for shape in shapes]
+            found, kept = map(iter, packed)
+            return [
+                Rows(next(kept), True)
+                if rows
+                else array_of([Number(next(found)) for _ in range(int(np.prod(array.shape)))], array.shape)
+                for array, rows in zip(carry, memory, strict=True)
+            ]
 
         self.inside_loop += 1
         try:

@@ -34,6 +34,7 @@ GAMES = {
     "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.Pieces([0.1, 0.2, 0.3, 0.4])),
     "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
     "window": (jb.SlidingWindowUCB(window=flat.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers
+    "window, a delay for each play": (jb.SlidingWindowUCB(window=flat.TABLE + 2), L.Bernoulli(MEANS), GEOMETRIC),
     "one arm": (jb.BestOfBothWorlds(2), L.Bernoulli([0.4]), D.Fixed(2)),
 }
 
@@ -166,18 +167,14 @@ def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
     assert result.regret.shape[1] == 3
 
 
-@pytest.mark.parametrize(("delays", "evaluation"), [(D.Fixed(10), "flat"), (GEOMETRIC, "array")], ids=["fixed", "for each play"])
-def test_a_window_stays_in_memory(delays, evaluation):
+@pytest.mark.parametrize("delays", [D.Fixed(10), GEOMETRIC], ids=["fixed", "for each play"])
+def test_a_window_stays_in_memory(delays):
     """A vector of runs for every play of a window of 1,000 would be a program of thousands of vectors, compiled for many minutes."""
     game = made(jb.SlidingWindowUCB(window=1000), L.Bernoulli(MEANS), delays)
     form = choose_form(game, "gpu")
-    assert form.evaluation == evaluation
-    assert form.note == (
-        "" if evaluation == "flat" else "rounds are evaluated on arrays: Unsupported: memory is written within a loop"
-    )
-    if evaluation == "flat":
-        carried = jax.eval_shape(flat.FlatRounds(game, game.start(), False).enter, game.start(), jnp.int32(0))
-        assert len(jax.tree.leaves(carried)) < 60
+    assert (form.evaluation, form.note) == ("flat", "")
+    carried = jax.eval_shape(flat.FlatRounds(game, game.start(), False).enter, game.start(), jnp.int32(0))
+    assert len(jax.tree.leaves(carried)) < 60
 
 
 @pytest.mark.thorough

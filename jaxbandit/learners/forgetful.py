@@ -45,10 +45,13 @@ class Window:
         """Drop the play that the next round will not see any more; its row is that of this round's play."""
         size, num_arms = self.arms.shape[0], self.count.shape[0]
         row = round.t % size
-        gone = one_hot(read_row(self.arms, row), num_arms)
-        total, error = compensated_add(self.total, self.error, jnp.where(gone, -read_row(self.values, row), 0))
-        arms = write_own_row(self.arms, jnp.full(self.now.shape, -1, jnp.int32), row)
-        now = jnp.broadcast_to(round.t, self.now.shape)
+        arm, value = read_row(self.arms, row), read_row(self.values, row)
+        gone = one_hot(arm, num_arms)
+        total, error = compensated_add(self.total, self.error, jnp.where(gone, -value, 0))
+        # Both change nothing, for arms are -1 or more and rounds 1 or more. They make what is written, here and in `add`, depend on
+        # what was read, without which XLA copies the window in every round (see the head of jaxbandit/pending.py).
+        arms = write_own_row(self.arms, jnp.minimum(arm, -1), row)
+        now = jnp.broadcast_to(jnp.maximum(round.t, (value < 0).astype(jnp.int32)), self.now.shape)
         return Window(arms, self.values, self.count - gone.astype(jnp.int32), total, error, now)
 
     def add(self, observation: Observation) -> "Window":
