@@ -15,12 +15,13 @@ from jaxbandit import blocks, compilers
 from jaxbandit.cli.options import Whole, check_folder
 from jaxbandit.cli.run import from_words
 from jaxbandit.cli.speaking import CommandError
-from jaxbandit.forms import SIZES, Form, choose_form, with_runs
+from jaxbandit.forms import SIZES, Form, check_memory, choose_form, with_runs
 from jaxbandit.game import Game
 from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps.plan import Plan
 
 RUNS = SIZES[-1]  # how many runs a doctor's game has: a full block
+MOST_ARMS = 100_000  # their means are written out and read as a spec
 RECORDED = 50
 TRIAL = 10.0  # seconds
 NVIDIA = Path("/dev/nvidia0")  # there where NVIDIA's driver sees a GPU, on Linux
@@ -58,6 +59,8 @@ def doctor(
     json
         Print one JSON object.
     """
+    if arms > MOST_ARMS:
+        raise CommandError(f"--arms {arms}: {MOST_ARMS} at most")
     if arms < 1 or runs < 1:
         raise CommandError(f"--arms {arms} --runs {runs}: both are whole numbers, 1 or more")
     if dump is not None:
@@ -69,7 +72,14 @@ def doctor(
     if compile_for is None:
         report |= _about(blocks.form_for(game)) | {"advice": _unused_gpu()}
     else:
-        report |= compiled_for(compile_for, game, dump)
+        it = compilers.TARGETS[compile_for]
+        form = choose_form(game, it.platform, it.memory)
+        laid_out = with_runs(form.applied(game), form.block)
+        try:
+            check_memory(laid_out, blocks.start.eval_shape(laid_out), it.memory)
+        except ValueError as error:
+            raise CommandError(f"--compile-for {compile_for}: {error}") from error
+        report |= compiled_for(compile_for, game, dump, form)
     if trial or (compile_for is None and blocks.platform() != "cpu"):
         report |= tried(game)
     _print(report, json)

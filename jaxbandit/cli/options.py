@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,7 +49,13 @@ def _check_writable(folder: Path, given: str, what: str) -> None:
     there = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
     if not there.is_dir():
         raise CommandError(f"{given}: {there} is a file; give {what} that is there or can be made")
-    if not os.access(there, os.W_OK | os.X_OK):
+    try:
+        writable = os.access(there, os.W_OK | os.X_OK)
+        with tempfile.TemporaryFile(dir=there):  # some folders refuse even those who are allowed everything
+            pass
+    except OSError:
+        writable = False
+    if not writable:
         raise CommandError(f"{given}: nothing can be written into {there}; give {what} that is yours")
 
 

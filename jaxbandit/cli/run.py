@@ -129,4 +129,9 @@ def _fields(axis: str, name: str, text: str) -> dict[str, Any]:
             values = tomllib.loads(f"fields = [{text}]")["fields"]
             names = [one.name for one in dataclasses.fields(cls)]
             return dict(zip(names[: len(values)], values, strict=True)) if len(values) <= len(names) else {}
-    return tomllib.loads(f"fields = {{{text}}}")["fields"]
+    try:
+        return tomllib.loads(f"fields = {{{text}}}")["fields"]
+    except tomllib.TOMLDecodeError:
+        if cls is None:  # that there is no such name says more, and whoever reads the spec says it
+            return {}
+        raise
