@@ -7,6 +7,7 @@ import re
 import jax
 import jax.export
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxbandit as jb
@@ -15,6 +16,7 @@ from jaxbandit.forms import block_size, choose_form
 from jaxbandit.game import Game
 from jaxbandit.gradients import programs
 from jaxbandit.gradients.jump import JumpTangent
+from jaxbandit.learners import forgetful
 from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps import batch, plan
 
@@ -117,3 +119,22 @@ def test_few_kernels_a_round(name, most, own_form):
     assert not any(re.search(ring, body.group(0)) for body in bodies.values())
     # Nor is there a scatter, which on a CPU is a kernel of its own: with it XLA makes no longer one function of the loop.
     assert "scatter(" not in text
+
+
+@pytest.mark.parametrize("delays", [D.Fixed(10), D.Geometric(10.0, bound=127)], ids=["fixed", "for each play"])
+def test_a_window_is_not_copied(delays):
+    """Nor is a learner's own memory, of which a row is read and overwritten in every round: copies would be most of the time."""
+    game = made((jb.SlidingWindowUCB(window=200), BERNOULLI, delays))
+    lowered = advance.lower(game, start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
+    loops, entry = lowered.compile().as_text().split("\nENTRY ")
+    copied = r"(?:s32|f32)\[(?:200,256|51200)\]\S* copy\("
+    assert not re.search(copied, loops)
+    assert len(re.findall(copied, entry)) <= 2  # what the caller keeps
+
+
+def test_a_row_that_is_read_once_is_the_row():
+    values = jnp.array([0.25, -1.5, jnp.inf, -0.0, jnp.nan, 1e-38])
+    one = jnp.ones(6, jnp.int32)
+    seen, tangent = jax.jvp(lambda x: forgetful.read_once(x, one), (values,), (jnp.arange(6.0),))
+    np.testing.assert_array_equal(jax.lax.bitcast_convert_type(seen, jnp.int32), jax.lax.bitcast_convert_type(values, jnp.int32))
+    np.testing.assert_array_equal(tangent, jnp.arange(6.0))

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit.arms import one_hot, sums
@@ -16,6 +17,21 @@ from jaxbandit.learners.thompson import beta_odds
 from jaxbandit.learners.ucb import uniform_over_smallest
 from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static
 from jaxbandit.rows import read_row, write_own_row
+
+
+@jax.custom_jvp
+def read_once(values: jax.Array, one: jax.Array) -> jax.Array:
+    """``values``, a row of a window that was just read; ``one`` is 1, which XLA does not know.
+
+    On a CPU every kernel that needs the row reads it for itself, some of them when it may have been overwritten, and XLA copies the
+    whole window to be safe. Only costly steps are not repeated, and a division of whole numbers is one: the bits are divided by 1.
+    """
+    whole = jnp.dtype(f"int{8 * values.dtype.itemsize}")
+    bits = lax.div(lax.bitcast_convert_type(values, whole), one.astype(whole))
+    return lax.bitcast_convert_type(bits, values.dtype)
+
+
+read_once.defjvp(lambda primals, tangents: (read_once(*primals), tangents[0]))
 
 
 @pytree_dataclass
@@ -45,11 +61,12 @@ class Window:
         """Drop the play that the next round will not see any more; its row is that of this round's play."""
         size, num_arms = self.arms.shape[0], self.count.shape[0]
         row = round.t % size
-        arm, value = read_row(self.arms, row), read_row(self.values, row)
+        one = jnp.broadcast_to(jnp.minimum(round.t, 1), self.now.shape)
+        arm, value = read_once(read_row(self.arms, row), one), read_once(read_row(self.values, row), one)
         gone = one_hot(arm, num_arms)
         total, error = compensated_add(self.total, self.error, jnp.where(gone, -value, 0))
-        # Both change nothing, for arms are -1 or more and rounds 1 or more. They make what is written, here and in `add`, depend on
-        # what was read, without which XLA copies the window in every round (see the head of jaxbandit/pending.py).
+        # The minimum and the maximum change nothing, for arms are -1 or more and rounds 1 or more. They make what is written, here and
+        # in `add`, depend on what was read, without which XLA copies the window in every round (see the head of jaxbandit/pending.py).
         arms = write_own_row(self.arms, jnp.minimum(arm, -1), row)
         now = jnp.broadcast_to(jnp.maximum(round.t, (value < 0).astype(jnp.int32)), self.now.shape)
         return Window(arms, self.values, self.count - gone.astype(jnp.int32), total, error, now)
