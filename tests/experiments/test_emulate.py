@@ -30,8 +30,10 @@ LEARNERS = [
     "ucb1",
     "thompson",
 ]
-# These play one arm for certain or nearly uniformly: rounding decides nothing.
-EVERY_RUN = {"bobw(max_delay=10)", "ucb1", "thompson"}
+CERTAIN = {"ucb1", "thompson"}  # these play one arm for certain: rounding decides nothing
+# This one plays nearly uniformly: probabilities are a unit or two in their last place apart, and a draw may still fall into that gap
+# (T4, ten arms, fixed delays: run 227 in round 481, 4e-8 from the end of an arm's cell; 0.07 such runs were to be expected).
+UNIFORM, UNITS = "bobw(max_delay=10)", 5e-7
 # Two programs in float32 drift apart: estimates of the size of 1,000 are rounded to 6e-5 in each of 1,000 additions, and a probability
 # moves by some 0.05 of that.
 APART, TYPICAL = 5e-4, 5e-5  # probabilities, in any run and in half of them
@@ -63,8 +65,11 @@ def test_the_gpus_kernels_play_the_librarys_runs(case):
     assert all(one.either_side and one.distance < APART for one in found.partings)
     # As many runs draw another arm as chance will have it, given how far the two cells are apart: not more.
     assert sum(one.decided == "arm" for one in found.partings) <= found.chance + 5 * found.chance**0.5
-    if learner in EVERY_RUN:
+    if learner in CERTAIN:
         assert not parted
+    if learner == UNIFORM:
+        assert found.drift.max() < UNITS
+        assert found.differences.max() < 1e-3  # every run
 
 
 def test_where_runs_part_and_whether_rounding_decided():
