@@ -158,6 +158,18 @@ def compiled(target: str, arms: int, delays: str) -> dict:
     return doctor.compiled_for(target, game)
 
 
+@pytest.mark.thorough
+def test_registers_are_not_those_of_an_earlier_dump(tmp_path):
+    """A folder may hold the kernels of another program."""
+    if message := compilers.missing("t4"):
+        pytest.skip(message)
+    (tmp_path / "earlier.ptx").write_text(PTX.replace("add.f32", "no.such.thing"))
+    report = doctor.compiled_for("t4", doctor.game_of("uniform", 2, "fixed(1)", 1024), tmp_path)
+    assert report["registers"] is None or 0 < report["registers"] < 128
+    assert "known_trip_count" in (tmp_path / "compiled.txt").read_text()
+    assert [file for file in tmp_path.iterdir() if file.name.startswith("module")]
+
+
 FIXED, GEOMETRIC = "fixed(10)", "geometric(mean=10.0, bound=127)"
 # target, arms, delays -> the most kernels a round and bytes a run and round
 LIMITS = {
@@ -175,6 +187,8 @@ LIMITS = {
     ("h100", 2, GEOMETRIC): (5, 230),
     ("t4", 16, FIXED): (8, 720),
     ("t4", 16, GEOMETRIC): (8, 580),
+    ("a100", 16, FIXED): (8, 720),
+    ("a100", 16, GEOMETRIC): (8, 580),
     ("h100", 16, FIXED): (8, 720),
     ("h100", 16, GEOMETRIC): (8, 580),
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json as text
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -138,14 +139,15 @@ def compiled_for(
     game = with_runs(form.applied(game), form.block)
     state = blocks.start.eval_shape(game)
     numbers = (jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((RECORDED + 1,), jnp.int32))
-    if dump is not None:
-        dump.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = str(dump or scratch)
+    with tempfile.TemporaryDirectory() as scratch:  # and not in ``dump``, where kernels of another program may be
         begun = time.perf_counter()
-        text = compilers.compile_for(target, blocks.advance, (game, state, *numbers), folder, probabilities=False, form=form)
+        try:
+            text = compilers.compile_for(target, blocks.advance, (game, state, *numbers), scratch, probabilities=False, form=form)
+        finally:
+            if dump is not None:
+                shutil.copytree(scratch, dump, dirs_exist_ok=True)
         seconds = time.perf_counter() - begun
-        registers = compilers.read_registers(folder) if count_registers else None
+        registers = compilers.read_registers(scratch) if count_registers else None
     if dump is not None:
         (dump / "compiled.txt").write_text(text)
     cost = compilers.read_round(text, target, form.chunk, form.block)
