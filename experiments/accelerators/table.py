@@ -156,8 +156,8 @@ def cells(found: dict[str, Any]) -> list[str]:
         return ["failed", "", "", ""]
     form = found["form"] if found["arrivals"] == "listed" else f"{found['form']}, {found['arrivals']}"
     loops = f" + {found['unknown_trip_counts']} loops" if found["unknown_trip_counts"] else ""
-    speed = found["estimated_rounds_per_second"] / 1e6
-    return [form, f"{found['kernels_per_round']}{loops}", f"{found['bytes_per_run_round']:,.0f}", f"{speed:,.3g}"]
+    speed = float(f"{found['estimated_rounds_per_second'] / 1e6:.3g}")
+    return [form, f"{found['kernels_per_round']}{loops}", f"{found['bytes_per_run_round']:,.0f}", f"{speed:,g}"]
 
 
 def main() -> None:
