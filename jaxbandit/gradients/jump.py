@@ -19,7 +19,7 @@ quadrature gives
        + 1\\{I = i\\} \\frac{1}{q_i} \\Big(\\ell\\,(1 - \\alpha_i(1)) \\frac{1 - B_i}{m_i}
        + (1 - \\ell)(1 - \\alpha_i(0)) \\frac{B_i}{1 - m_i}\\Big) dm_i
 
-``docs/gradients.md`` derives all.
+A baseline whose derivative is dB adds (1 - 1{I = i}/x_i) dB_i. ``docs/gradients.md`` derives all.
 """
 
 from typing import Any
@@ -59,7 +59,8 @@ class FluidLimit:
         self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array
     ) -> "Expected":
         means = game.losses.expected(round.t)
-        return Expected(means.reshape(-1, *[1] * arm.ndim) - game.learner.baseline(round, probabilities))
+        baseline = lax.stop_gradient(game.learner.baseline(round, probabilities))
+        return Expected(means.reshape(-1, *[1] * arm.ndim) - baseline)
 
 
 @pytree_dataclass
@@ -70,9 +71,9 @@ class Jump:
     derivative and leaves the value as it is.
     """
 
-    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx, and that with dm
+    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx, that with dm, and dB
     slip: jax.Array  # [...] 0, with the derivative (ℓ - B)/x²·dx of the played arm
-    gain: jax.Array | None  # [...] 0, with the derivative of the played arm with dm, for q = x; None: losses are not 0 or 1
+    gain: jax.Array | None  # [...] 0, with the derivative of the played arm with dm, for q = x, and -dB/x; None: there is none
     share: jax.Array  # [...] α of the played arm (1 less what is kept of 1 - α)
     probabilities: jax.Array | None  # [K, ...] x as a constant; None for learners without a floor
 
@@ -101,9 +102,9 @@ class Jump:
         change = probabilities - lax.stop_gradient(probabilities)
         likelier = _rows(means - lax.stop_gradient(means), arm)
         means, squares, loss = lax.stop_gradient((_rows(means, arm), _rows(squares, arm), loss))
-        baseline, falls = lax.stop_gradient(
-            (learner.baseline(round, probabilities), fall(learner, state, round, probabilities, horizon))
-        )
+        baseline = learner.baseline(round, probabilities)
+        raised = baseline - lax.stop_gradient(baseline)
+        baseline, falls = lax.stop_gradient((baseline, fall(learner, state, round, probabilities, horizon)))
         # α for losses 0 and 1, and linear in between: its products with the loss then have known means.
         alpha_0, alpha_1 = quadrature(-baseline / x, *falls), quadrature((1 - baseline) / x, *falls)
         mean = alpha_0 * (means - baseline) + (alpha_1 - alpha_0) * (squares - baseline * means)
@@ -119,6 +120,10 @@ class Jump:
             gain = (1 - share) * jnp.where(loss > 0, above, -above) / played * (pick(likelier, arm) / chance)
         if kept is not None:
             drift, share, gain = kept * drift, 1 - kept * (1 - share), None if gain is None else kept * gain
+        # A baseline that moves by dB adds (1 - 1{I = i}/x) dB, of mean 0; a learner with a floor has none.
+        if not learner.has_floor:
+            drift = drift + raised
+            gain = -pick(raised, arm) / played + (0 if gain is None else gain)
         return cls(
             drift,
             above / played * (pick(change, arm) / played),
@@ -186,11 +191,10 @@ def fall(
 def quadrature(jump: jax.Array, fall: jax.Array, share: jax.Array) -> jax.Array:
     """α, the weight of the near end of a jump w: 1/2 - w·fall/6 for short ones.
 
-    Longer ones: exact for f' ∝ (1 + u/c)^{-3}, as the Tsallis regulariser answers to a jump, and (1 + u/c)^{-3/2} for the entropy,
-    each with the c that falls so at the beginning.
+    Longer ones: exact for f' ∝ (1 + u/c)^{-2} as far as the Tsallis regulariser answers to a jump, and (1 + u/c)^{-3/2} for the
+    entropy, each with the c that falls so at the beginning.
     """
-    z = jnp.clip(0.5 * jump * fall, -0.75, 1e9)
-    tsallis = (3 + z) / (2 * (3 + 3 * z + z * z))
+    tsallis = 1 / (2 + jnp.clip(jump * fall / 1.5, -0.75, 1e9))
     root = jnp.sqrt(1 + jnp.clip(0.8 * jump * fall, -0.75, 1e9))
     entropy = (2 * root + 1) / ((root + 1) * (root * root + root + 1))
     return share * tsallis + (1 - share) * entropy

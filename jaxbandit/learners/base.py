@@ -136,7 +136,10 @@ class Learner:
         return jnp.full_like(probabilities, jnp.inf)
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
-        """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``."""
+        """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``.
+
+        The jump tangent takes its derivative too; where B is a step, give it that of a narrow ramp.
+        """
         return jnp.zeros_like(probabilities)
 
     def check(self) -> None:

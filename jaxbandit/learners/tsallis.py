@@ -4,11 +4,14 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 from jaxbandit.pytrees import number, pytree_dataclass, static
+
+CROSSING = 0.2  # how far from the threshold, in log x, a derivative of the baseline is taken; its square is what that leaves
 
 
 @pytree_dataclass
@@ -58,7 +61,10 @@ class TsallisINF(ImportanceWeighted):
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
         if self.estimator == "iw":
             return super().baseline(round, probabilities)
-        return 0.5 * self._is_common(round, probabilities).astype(probabilities.dtype)
+        # A step of the value, a ramp of the derivative: the expected regret is smooth, because runs meet the threshold at all places.
+        x = jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny)
+        ramp = 0.5 * jnp.clip(0.5 + jnp.log(x * round.time / self.threshold) / (2 * CROSSING), 0, 1)
+        return 0.5 * self._is_common(round, probabilities).astype(probabilities.dtype) + (ramp - lax.stop_gradient(ramp))
 
     def _is_common(self, round, probabilities):
         return probabilities >= self.threshold / round.time

@@ -53,7 +53,7 @@ class TwoCoins:
         dx = (ends[0] - ends[1]) / (2 * step)
         growth = max(np.sqrt(self.rounds / t), 1.001)  # of the stiffness, up to the last round
         z = (1 / x) / (scale * np.sqrt(t) * x**-0.5 * np.log(growth) / (1 - 1 / growth))  # h = a·x^(-1/2)
-        alpha = (3 + z) / (2 * (3 + 3 * z + z**2))
+        alpha = 1 / (2 + 4 / 3 * z)
         none = 1 - x @ m
         kappa = 1 / (1 + none * (x / m).sum())
 
