@@ -87,9 +87,9 @@ def regret_gradient(
         expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a law between
-        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law. The error tells
-        nothing of what the step does, which can be half of the value where the regret bends (a gap of 0.2 moved by 0.05):
-        compare with a smaller step.
+        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law. Means and gaps, whose
+        regret bends on the scale of a gap, are moved by this step and by half of it and extrapolated to step 0, which takes
+        four simulations. The error tells nothing of what the step does; compare with a smaller one.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
         grows with √rounds, or forward mode, whose memory is flat. None: reverse from 8 numbers on. Errors are then over
         groups of runs, so give it many runs.
@@ -140,7 +140,8 @@ def regret_gradient(
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
     record = log_spaced(rounds, RECORDED).astype(np.int32)
     text = f"gradient over {game.runs.size} runs x {rounds} rounds"
-    passes = (1 + BRANCHES * (used == "unbiased")) * bool(smooth) + 2 * sum(number.value.size for number in moved)
+    passes = (1 + BRANCHES * (used == "unbiased")) * bool(smooth)
+    passes += sum(2 * number.value.size * (1 + number.extrapolated) for number in moved)
     with showing(progress, passes * game.runs.size * rounds, text) as bar:
         work, found = Work(game, size, rounds, bar, form.chunk), []
         if smooth:
@@ -255,17 +256,23 @@ def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Feedback | 
 
 
 def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:
-    """Central differences; run i meets the same numbers on both sides."""
+    """Central differences; run i meets the same numbers on both sides. Some are extrapolated from two steps: :meth:`Number.differences`."""
     centre = over_blocks(regrets, work, record, chunk=work.chunk)
     slopes: list[Any] = []
     own: list[Any] = []
     for number in numbers:
         rows = []
-        for up, down, width in number.moves(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
-            sides = [over_blocks(regrets, _moved(work, given, number, value), record, chunk=work.chunk) for value in (up, down)]
-            rows.append((sides[0].regret - sides[1].regret) / width)
+        for differences in number.differences(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
+            row, features = 0.0, []
+            for up, down, width, weight in differences:
+                sides = [
+                    over_blocks(regrets, _moved(work, given, number, value), record, chunk=work.chunk) for value in (up, down)
+                ]
+                row = row + weight * (sides[0].regret - sides[1].regret) / width
+                features += [side.features for side in sides]
+            rows.append(row)
             if centre.features is not None:
-                own.append(np.concatenate([side.features for side in sides], 1))
+                own.append(np.concatenate(features, 1))
         slopes.append(np.stack(rows).reshape(*number.value.shape, -1))
     return dataclasses.replace(centre, gradient=slopes, own=own or None)
 

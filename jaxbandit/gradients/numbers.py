@@ -59,10 +59,39 @@ class Number:
             found.append((*(self._with(column, value) for value in (up, down)), width))
         return found
 
+    @property
+    def extrapolated(self) -> bool:
+        """Whether differences at two steps are extrapolated to step 0: means and gaps, a step is not short beside which."""
+        return self.part == "losses" and not self.whole and self.limits.high <= 1
+
+    def differences(self, step: float) -> list[list[tuple[Any, Any, float, float]]]:
+        """For each of its values what is summed up: moved up, moved down, the width, and the weight of that difference.
+
+        A central difference leaves c·step²; 4/3 of that at half the step less 1/3 of it leaves step⁴. A range that ends close by
+        makes the sides uneven or the steps alike, and only the shorter one is used.
+        """
+        wide = self.moves(step)
+        if not self.extrapolated:
+            return [[(*one, 1.0)] for one in wide]
+        found = []
+        for column, (one, other) in enumerate(zip(wide, self.moves(step / 2), strict=True)):
+            centre = self.value.reshape(-1)[column]
+            even = all(math.isclose(up[column] - centre, centre - down[column], rel_tol=1e-4) for up, down in _ends(one, other))
+            if even and math.isclose(one[2], 2 * other[2], rel_tol=1e-4):
+                found.append([(*other, 4 / 3), (*one, -1 / 3)])
+            else:
+                found.append([(*other, 1.0)])
+        return found
+
     def _with(self, column: int, value: float) -> np.ndarray:
         moved = self.value.copy()
         moved.reshape(-1)[column] = value
         return moved
+
+
+def _ends(*moves: tuple[Any, Any, float]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Both ends of each move, flat and in double precision."""
+    return [(np.ravel(up).astype(float), np.ravel(down).astype(float)) for up, down, _ in moves]
 
 
 def numbers_of(part: Part, owner: Any) -> list[Number]:
