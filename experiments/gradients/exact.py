@@ -30,7 +30,7 @@ LEARNERS = {
 
 def main(rounds: int, waits: list[int]) -> None:
     patch, worst = pytest.MonkeyPatch(), []
-    patch.setattr(tsallis, "CROSSING", 1e-6)  # the truth is the slope between two steps of reduced variance
+    patch.setattr(tsallis, "CROSSING", 1e9)  # the truth is the slope between two steps of reduced variance
     print("| learner | d | " + " | ".join(GAMES) + " |")
     print("|---|---|" + "---|" * len(GAMES))
     for name, (mine, rule, field) in LEARNERS.items():

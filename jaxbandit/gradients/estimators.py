@@ -60,8 +60,8 @@ def regret_gradient(
     ================ ======================================== ======================= ===================================
     estimator        bias                                     spread                  cost, in simulations
     ================ ======================================== ======================= ===================================
-    ``"jump"``       no bound proved; mostly below 2 %, up    smallest                1 + about 0.4 for each number
-                     to 10 % at low rates without delay
+    ``"jump"``       no bound proved; mostly below 2 %, 2 to  smallest                1 + about 0.4 for each number
+                     30 % for Tsallis-INF at scales below .7
     ``"unbiased"``   none                                     2 to over 1000 times    6 to 11
                                                               that of "paired"
     ``"paired"``     O(step²)                                 2 to 40 times larger    2 for each number
@@ -74,8 +74,8 @@ def regret_gradient(
     :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither on arms nor on losses. Of the losses they
     need fields in which they are smooth (the means of Bernoulli, the gap of the stochastically constrained adversary, …). For
     all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` says why; a warning says so once where the
-    learner is the reason. Where a hyperparameter also decides something by a threshold (which plays are skipped, the 16 of
-    reduced variance), only ``"paired"`` sees the decisions, the others what it does between two of them.
+    learner is the reason. Where a hyperparameter also decides which plays are skipped, only ``"paired"`` sees the decisions, the
+    others what it does between two of them; the 16 of reduced variance ``"jump"`` sees as well.
 
     Args:
       learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.

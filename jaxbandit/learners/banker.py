@@ -39,8 +39,8 @@ class BankerTsallisINF(Learner):
     spent part of the second sum, and an arrival puts back what its play had spent plus its :math:`\\hat\\ell_s`. (That any
     greedy order of spending keeps the guarantee is recalled, not checked against the paper.)
 
-    Its feedback enters by importance weighting, but later plays spend it in portions: the jump tangent was off by 6 to 35 % on
-    fresh tasks (docs/gradients.md), so its gradient is taken by paired differences.
+    Its feedback enters by importance weighting, but with delay c_t stays so small that one loss moves probabilities by an order of
+    magnitude in all rounds: the jump tangent is off by 6 to 35 % (docs/gradients.md), so its gradient is taken by paired differences.
 
     Args:
       scale: multiplies c_t.

@@ -61,7 +61,7 @@ def bias(name, game, rounds, delay, estimator, monkeypatch):
     mine, rule, field = LEARNERS[name]
     values, chances = GAMES[game]
     # On finitely many paths hardly any meets the threshold of reduced variance: the truth is the slope between two steps.
-    monkeypatch.setattr(tsallis, "CROSSING", 1e-6)
+    monkeypatch.setattr(tsallis, "CROSSING", 1e9)
     with jax.enable_x64(True):
         gradient, regret = enumeration.expected_estimate(
             mine, values, chances, rounds, jb.delays.Fixed(delay, bound=3), estimator, monkeypatch
