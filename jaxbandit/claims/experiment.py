@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PIECE = 1_000_000_000  # run-rounds between two saves of a long simulation
+KEPT = 20_000_000  # run-rounds, about a second: a simulation of that many is kept until its statement is done
 RECORD = 25
 
 
@@ -32,11 +33,12 @@ class Experiment:
     Args:
       settings: of the full or the quick run.
       seed: of the key.
-      folder: where pieces of long simulations wait until the claim is done.
+      folder: where long simulations, or pieces of them, wait until the claim is done.
       progress: show a bar for each simulation.
+      mark: of the claim; what was kept under another is not used.
     """
 
-    def __init__(self, settings: dict[str, Any], seed: int, folder: Path, progress: bool = False):
+    def __init__(self, settings: dict[str, Any], seed: int, folder: Path, progress: bool = False, mark: str = ""):
         self.settings = SimpleNamespace(**settings)
         self.key = jax.random.key(seed)
         self.checks: list[Check] = []
@@ -48,7 +50,7 @@ class Experiment:
         self.figure: Figure | None = None
         self._folder = folder
         self._progress = progress
-        self._pieces: list[Path] = []
+        self._mark = mark
 
     def simulate(
         self,
@@ -78,7 +80,7 @@ class Experiment:
         options = {"rounds": rounds, "record": RECORD, "measure": [ControlVariates(), *measure], **options}
         block = block_size(losses.num_arms)
         size = max(PIECE // rounds // block, 1) * block
-        if runs <= size:
+        if rounds * runs < min(KEPT, PIECE):
             return simulate(*game, runs=runs, key=self.key, progress=self._progress, **options)
         return Result.concat_runs(
             [self._piece(game, first, min(size, runs - first), options) for first in range(0, runs, size)],
@@ -88,9 +90,8 @@ class Experiment:
         """Some runs of a long simulation, from a file if an earlier call played them."""
         identity = fingerprint(*game, self.key, options["measure"])
         shape = (first, count, {name: value for name, value in options.items() if name != "measure"})
-        name = hashlib.sha256(repr((identity, shape, code_mark())).encode()).hexdigest()[:16]
+        name = hashlib.sha256(repr((identity, shape, code_mark(), self._mark)).encode()).hexdigest()[:16]
         path = self._folder / f"{name}.npz"
-        self._pieces.append(path)
         if path.exists():
             self.kept += count * options["rounds"]
             return Result.load(path)
@@ -99,10 +100,10 @@ class Experiment:
         return result
 
     def forget_pieces(self) -> None:
-        """Remove the pieces of this run; what they were kept for is done."""
-        for path in self._pieces:
+        """Remove what was kept, also under earlier marks: the claim is done."""
+        for path in self._folder.glob("*.npz"):
             path.unlink(missing_ok=True)
-        if self._pieces and not any(self._folder.iterdir()):
+        if self._folder.is_dir() and not any(self._folder.iterdir()):
             self._folder.rmdir()
 
     def panels(self, count: int) -> "list[Axes]":

@@ -61,11 +61,12 @@ def _about(found: dict[str, Any]) -> list[str]:
     kinds = sorted({row["kind"] for row in found["checks"]})
     kept = found.get("kept_run_rounds", 0)
     earlier = f" ({kept:.3g} of them taken from an earlier call)" if kept else ""
+    busy = f" ({found['processor_seconds']:.0f} s of processor time)" if "processor_seconds" in found else ""
     return [
         f"Intervals: 95 % for all checks of this page together ({found['interval_width']:.2f} standard errors); a single number is "
         "exact or the worst of all paths. " + "; ".join(f"{kind}: {KINDS[kind]}" for kind in kinds) + ".",
         f"Settings: {settings}.",
-        f"{found['run_rounds']:.3g} run-rounds{earlier} in {found['seconds']:.0f} s. "
+        f"{found['run_rounds']:.3g} run-rounds{earlier} in {found['seconds']:.0f} s{busy}. "
         + ", ".join(f"{name} {version}" for name, version in found["versions"].items())
         + ".",
     ]

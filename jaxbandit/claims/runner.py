@@ -4,14 +4,24 @@ A statement is a folder with ``claim.toml`` (what is claimed, the seed, the sett
 ``claim.py`` with ``run(experiment)``; the folders are in ``experiments/claims``. What a statement found is written to
 ``DIR/<statement>/claim.json`` when it is done, and not computed again unless what it depends on changed
 (:mod:`jaxbandit.claims.mark`). Pages are written from that file, every time.
+
+Several statements are measured at once, each in a process with one core: most of their simulations are a single block of runs,
+which one core plays, and many searches are plain NumPy.
 """
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +30,7 @@ import jax
 import numpy as np
 
 import jaxbandit
+from jaxbandit.blocks import use_all_cores
 from jaxbandit.claims import pages
 from jaxbandit.claims.experiment import Experiment
 from jaxbandit.claims.figures import lay_out
@@ -91,15 +102,16 @@ def choose(only: Sequence[str] = (), folder: Path | None = None) -> list[Stateme
     return [statement for statement in known if not only or statement.name in only]
 
 
-def run(out: Path, statements: Sequence[Statement], quick: bool = False, progress: bool = False) -> list[str]:
+def run(out: Path, statements: Sequence[Statement], quick: bool = False, progress: bool = False, processes: int = 1) -> list[str]:
     """Run the statements, write the pages and ``claims.json``; returns those of which a check with proved constants fails.
 
-    The index and ``claims.json`` also list the other statements that were run into ``out`` before and are not stale.
+    The index and ``claims.json`` also list the other statements that were run into ``out`` before and are not stale. With
+    several ``processes`` that many statements are measured at once, with the same numbers.
     """
     found, start = {}, time.perf_counter()
-    for statement in statements:
-        found[statement.name] = one = run_statement(statement, out, quick, progress)
-        print(f"{one['verdict']:28}{statement.title}  ({one['seconds']:.0f} s)", flush=True)
+    for one in _run_each(statements, out, quick, progress, processes):
+        found[one["name"]] = one
+        print(f"{one['verdict']:28}{one['title']}  ({one['seconds']:.0f} s)", flush=True)
     seconds = time.perf_counter() - start
     there = _with_earlier(found, statements[0].folder.parent, out)
     summary = {"quick": quick, "seconds": round(seconds, 1), "statements": there}
@@ -110,6 +122,58 @@ def run(out: Path, statements: Sequence[Statement], quick: bool = False, progres
     if refuted:
         print(f"PROVED AND YET MEASURED OTHERWISE: {', '.join(refuted)}")
     return refuted
+
+
+def _run_each(
+    statements: Sequence[Statement], out: Path, quick: bool, progress: bool, processes: int
+) -> Iterator[dict[str, Any]]:
+    """What the statements found, each as soon as it is done."""
+    if min(processes, len(statements)) <= 1:
+        for statement in statements:
+            yield run_statement(statement, out, quick, progress)
+        return
+    with _workers(min(processes, len(statements))) as workers:
+        for done in as_completed([workers.submit(_work, statement, out, quick, progress) for statement in statements]):
+            yield done.result()
+
+
+@contextlib.contextmanager
+def _workers(count: int) -> Iterator[Executor]:
+    """So many processes; on an interrupt or an error they are ended, whatever they are at."""
+    others = multiprocessing.active_children()
+    # A forked process hangs once JAX has started.
+    executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_start_worker)
+    try:
+        yield executor
+    except BaseException:
+        mine = [process for process in multiprocessing.active_children() if process not in others]
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in mine:
+            process.terminate()
+        raise
+    executor.shutdown()
+
+
+def _start_worker() -> None:
+    """One core for each process, so that no program is compiled twice, once for each device."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears it too, and ends it
+    threading.Thread(target=_end_with_parent, daemon=True, name="jaxbandit-parent").start()
+    use_all_cores()
+    jax.config.update("jax_num_cpu_devices", 1)
+
+
+def _end_with_parent() -> None:
+    """Whoever started this process may be killed without a word; nobody would want the numbers then."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(statement: Statement, out: Path, quick: bool, progress: bool) -> dict[str, Any]:
+    if progress:  # bars of several processes would write over each other
+        print(f"begun: {statement.title}", file=sys.stderr, flush=True)
+    return run_statement(statement, out, quick)
 
 
 def _with_earlier(found: dict[str, Any], folder: Path, out: Path) -> list[dict[str, Any]]:
@@ -147,8 +211,8 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) -> dict[str, Any]:
-    start = time.perf_counter()
-    experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces", progress)
+    start, busy = time.perf_counter(), time.process_time()
+    experiment = Experiment(statement.settings(quick), statement.seed, folder / "pieces", progress, mark=statement.mark(quick))
     _load(statement).run(experiment)
     verdict = judge(experiment.checks, experiment.mutants)
     if experiment.figure is not None:
@@ -171,6 +235,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
         "key": f"jax.random.key({statement.seed})",
         "quick": quick,
         "seconds": round(time.perf_counter() - start, 1),
+        "processor_seconds": round(time.process_time() - busy, 1),
         "versions": {"jaxbandit": jaxbandit.__version__, "jax": jax.__version__, "numpy": np.__version__},
     }
 

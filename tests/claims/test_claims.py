@@ -248,6 +248,33 @@ def test_what_is_done_is_not_done_again_unless_it_changed(tmp_path):
     assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "holds with room 5"
 
 
+PLAYED = """
+import jaxbandit as jb
+
+def run(experiment):
+    game = (jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(2))
+    regret = experiment.simulate(*game, rounds=50, runs=8).regret[-1].mean()
+    experiment.check("regret", regret, "at most", experiment.settings.bound)
+"""
+
+
+@pytest.mark.thorough
+def test_statements_in_several_processes_find_the_same(tmp_path, capsys):
+    for order, name in enumerate(("one", "two", "three")):
+        write(tmp_path / "statements" / name, 1000.0, order)
+        (tmp_path / "statements" / name / "claim.py").write_text(PLAYED, encoding="utf-8")
+    statements = claims.choose(folder=tmp_path / "statements")
+    for processes in (1, 2):
+        assert claims.run(tmp_path / str(processes), statements, processes=processes) == []
+    alone, together = (json.loads((tmp_path / name / "claims.json").read_text())["statements"] for name in "12")
+    assert [one["name"] for one in together] == ["one", "two", "three"]
+    assert [one["checks"] for one in together] == [one["checks"] for one in alone]
+    assert capsys.readouterr().out.count("holds with room") == 6
+    (tmp_path / "statements" / "two" / "claim.py").write_text("def run(experiment):\n    raise RuntimeError('broken')\n")
+    with pytest.raises(RuntimeError, match="broken"):
+        claims.run(tmp_path / "2", claims.choose(folder=tmp_path / "statements"), processes=2)
+
+
 @pytest.mark.thorough
 def test_long_simulations_are_kept_in_pieces_and_are_the_same(tmp_path, monkeypatch):
     experiment = experiments.Experiment({}, 7, tmp_path / "pieces")
