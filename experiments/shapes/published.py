@@ -30,7 +30,7 @@ def conversions(law: jb.delays.Delays) -> jb.delays.Delays:
     return D.LossDependent(law_if_one=D.PacketLoss(0.0), law_if_zero=law)
 
 
-def pike_burke(runs: int = 512, only: str = "") -> Iterator[tuple]:
+def pike_burke(runs: int = 512, only: str = "", seed: int = 1) -> Iterator[tuple]:
     """Name, delay, round, published, ours, error; of one learner or of all."""
     laws = {
         "Unif(0,50)": (D.UniformRandom(0, 50), np.arange(1, 52) / 51),
@@ -49,7 +49,7 @@ def pike_burke(runs: int = 512, only: str = "") -> Iterator[tuple]:
                 continue
             values = {row["round"]: row["regret"] for row in published if (row["learner"], row["delay"]) == (learner, name)}
             result = jb.simulate(
-                player, L.Bernoulli(rewards=[0.5, 0.6]), delays, rounds=rounds, runs=runs, seed=1, record=sorted(values)
+                player, L.Bernoulli(rewards=[0.5, 0.6]), delays, rounds=rounds, runs=runs, seed=seed, record=sorted(values)
             )
             found = result.estimate()
             at = {int(t): place for place, t in enumerate(result.rounds)}
@@ -57,7 +57,7 @@ def pike_burke(runs: int = 512, only: str = "") -> Iterator[tuple]:
                 yield learner, name, t, value, found.mean[at[t]], found.error[at[t]]
 
 
-def trial(runs: int = 2048) -> Iterator[tuple]:
+def trial(runs: int = 2048, seed: int = 1) -> Iterator[tuple]:
     """A clinical trial of two arms: a success is known after 154 rounds, a failure when it happens."""
     told = VALUES["trial"]
     days = [11 * (int(day) + 1) for day, count in told["delays"]["histogram_days"].items() for _ in range(count)]
@@ -71,7 +71,7 @@ def trial(runs: int = 2048) -> Iterator[tuple]:
     for row in told["values"]:
         if row["learner"] in games:
             learner, delays = games[row["learner"]]
-            found = jb.simulate(learner, losses, delays, rounds=rounds, runs=runs, seed=1, record=[rounds]).estimate()
+            found = jb.simulate(learner, losses, delays, rounds=rounds, runs=runs, seed=seed, record=[rounds]).estimate()
             error = np.hypot(found.error[-1], row["se"])
             yield row["learner"], row["delay"], rounds, row["regret"], found.mean[-1], error
 
