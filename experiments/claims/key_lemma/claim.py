@@ -1,18 +1,24 @@
 """The largest drift on paths that are played and on paths that are searched, in plain NumPy float64, for the worst.
 
-A path is a choice of arms, losses and arrivals; the lemma is about all of them. Four ways to look for a bad one:
+A path is a choice of arms, losses and arrivals; the lemma is about all of them. Five ways to look for a bad one:
 
 - sampled: games played by the simulator, many runs;
 - local: regular bursts of arrivals, changed at random and kept where the drift grows;
+- gradient: from the worst of these, arms and losses relaxed (a mixture of arms is played, losses are any in [0, 1]), along the
+  gradient of the drift; then the likeliest arms are played;
 - beam: round by round, the paths on which the drift would be largest if all that waits arrived now;
 - window: the state x_s itself is chosen (the probabilities of the arms that will be hit, of one that is watched, of all others),
   and 2·d_max plays of the first arrive within the window. Arms that are alike are counted, not listed, so K may be large.
   States that losses in [0, 1] cannot bring about in the rounds before are left out; `forced_path` plays some of them.
 """
 
+import functools
 import itertools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 import jaxbandit as jb
 from jaxbandit import theory
@@ -87,6 +93,7 @@ def feasible(bursts, delay):
 
 
 def local_search(num_arms, delay, constants, s, rng):
+    """The largest drift, and the paths ``[12, T]`` with the largest."""
     lengths = sorted({1, delay // 2 + 1, delay - 1, delay, delay + 1} - {0})
     paths = []
     for u, v, w in itertools.product(lengths, lengths, sorted({1, delay // 2 + 1, delay, 2 * delay, 4 * delay})):
@@ -112,6 +119,48 @@ def local_search(num_arms, delay, constants, s, rng):
                 else:
                     bursts[row] = np.roll(bursts[row], rng.integers(-3, 4))
         bursts = feasible(bursts, delay)
+    return best, (arms[::8], losses[::8], bursts[::8])  # each eighth was kept as it was
+
+
+@functools.partial(jax.jit, static_argnames="delay")
+def relaxed_slope(arms, losses, bursts, rates, delay):
+    """The gradient of the largest log x_t/x_s, in the logits of ``arms [T, K, P]`` and of ``losses [T, P]``."""
+
+    def drift(arms, losses):
+        def one_round(state, row):
+            estimates, waiting = state
+            arm, loss, arrived, a, b = row
+            x = jb.hybrid_argmin(estimates - estimates.min(0), a, b)
+            waiting = waiting + jax.nn.softmax(arm, 0) * jax.nn.sigmoid(loss) / x
+            return (estimates + jnp.where(arrived, waiting, 0), jnp.where(arrived, 0, waiting)), jnp.log(x)
+
+        nothing = jnp.zeros(arms.shape[1:])
+        log_x = lax.scan(one_round, (nothing, nothing), (arms, losses, bursts, *rates))[1]
+        largest = [(log_x[lag:] - log_x[:-lag]).max((0, 1)) for lag in range(1, delay + 1)]
+        return jnp.stack(largest).max(0).sum()
+
+    return jax.grad(drift, (0, 1))(arms, losses)
+
+
+def gradient_search(paths, num_arms, delay, constants, steps):
+    """The largest drift of played paths, arms and losses of which followed the signs of the gradient from those of ``paths``."""
+    arms, losses, bursts = paths
+    outstanding = np.zeros(bursts.shape)  # at the beginning of each round
+    for t in range(1, bursts.shape[1]):
+        outstanding[:, t] = np.where(bursts[:, t - 1], 0, outstanding[:, t - 1] + 1)
+    rates = inverse_rates(1 + np.arange(bursts.shape[1]), outstanding.cumsum(1), num_arms, delay, constants)
+    rates = tuple(jnp.asarray(rate.T, jnp.float32) for rate in rates)
+    soft_arms = 3.0 * jax.nn.one_hot(arms.T, num_arms, axis=1)
+    soft_losses = jnp.asarray(6.0 * losses.T - 3, jnp.float32)
+    best = 1.0
+    for step in range(steps):
+        slopes = relaxed_slope(soft_arms, soft_losses, jnp.asarray(bursts.T), rates, delay=delay)
+        up_arms, up_losses = (jnp.nan_to_num(jnp.sign(one)) for one in slopes)
+        soft_arms, soft_losses = soft_arms + (1 - step / steps) * up_arms, soft_losses + (1 - step / steps) * up_losses
+        if step % 5 == 4 or step == steps - 1:
+            chosen, between = np.asarray(soft_arms.argmax(1)).T, np.asarray(jax.nn.sigmoid(soft_losses), np.float64).T
+            for tried in (between, between.round()):
+                best = max(best, float(play(chosen, tried, bursts, num_arms, delay, constants)[0].max()))
     return best
 
 
@@ -311,8 +360,10 @@ def run(experiment):
         rng = np.random.default_rng(index)
         for scale in s.scales:
             constants = (10 * scale, 24 * scale)
+            local, paths = local_search(arms, delay, constants, s, rng)
             found = {
-                "local": local_search(arms, delay, constants, s, rng),
+                "local": local,
+                "gradient": gradient_search(paths, arms, delay, constants, s.climb),
                 "beam": beam_search(arms, delay, constants, s),
                 "window": largest(arms, delay, constants, s),
             }
