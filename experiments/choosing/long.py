@@ -3,7 +3,7 @@
 Every loss is seen 10 rounds late. The two games of the demo: one arm better by 0.2 (means 0.3 and 0.5), and two arms that take turns
 every 20 rounds, in step with the delay, the others at 0.9; four arms and two.
 
-    python experiments/choosing/long.py --out FOLDER              # some ten minutes of one core; goes on where it was stopped
+    python experiments/choosing/long.py --out FOLDER              # some five minutes of one core; goes on where it was stopped
     python experiments/choosing/long.py --out FOLDER --float64    # the same in float64, in a folder of its own
 """
 
@@ -71,7 +71,7 @@ def play(learner, losses, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder with a file for each cell")
-    parser.add_argument("--runs", type=int, default=128)
+    parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--learners", nargs="*", default=list(LEARNERS), help="some of them")
     parser.add_argument("--float64", action="store_true")
     options = parser.parse_args()
