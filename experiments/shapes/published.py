@@ -89,7 +89,7 @@ def environments(arms: int, states: int, rounds: int, count: int) -> tuple[np.nd
     return tuple(map(np.stack, zip(*found, strict=True)))
 
 
-def states() -> Iterator[tuple]:
+def states(seed: int = 1) -> Iterator[tuple]:
     """A state is seen at once, the loss 50 rounds later. Their environments, one run of each; the error is that of chance within them."""
     told = VALUES["dirichlet"]
     rounds, count, signals = told["rounds"], told["runs"], told["S"]
@@ -116,7 +116,7 @@ def states() -> Iterator[tuple]:
 
         made = map(jnp.asarray, environments(arms, signals, rounds, count))
         found = np.asarray(
-            jax.jit(jax.vmap(regret))(jax.random.split(jax.random.key(1), count), *made), np.float64
+            jax.jit(jax.vmap(regret))(jax.random.split(jax.random.key(seed), count), *made), np.float64
         )  # [count, runs]
         within = np.sqrt(found.var(1, ddof=1).mean())
         error = within * np.sqrt(1 / found.size + 1 / count)
