@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from jaxbandit.cli.options import Whole, importable, output_files
 from jaxbandit.cli.speaking import CommandError
 from jaxbandit.files import whole_file
@@ -83,7 +81,7 @@ def run(
         cell.delays,
         rounds=plan.rounds,
         runs=plan.runs,
-        key=jax.random.key(plan.spec.seed, impl="threefry2x32"),
+        seed=plan.spec.seed,
         record=plan.record(),
         measure=measurements(plan.spec.control_variates),
         progress=True,

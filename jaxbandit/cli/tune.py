@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import optax
 
@@ -38,8 +37,7 @@ def tune(spec: Path, /, *, out: Path | None = None) -> None:
     written = {}
     files = [None if out is None else out / f"unfinished-{place}.json" for place in range(len(learners))]
     for setting, file in zip(learners, files, strict=True):
-        key = jax.random.key(seed, impl="threefry2x32")
-        tuned = tuning.tune(setting.object, *laws, key=key, file=file, progress=True, **options)
+        tuned = tuning.tune(setting.object, *laws, seed=seed, file=file, progress=True, **options)
         print(f"{setting.label}: {tuned}")
         written[setting.label] = {
             "values": {name: np.asarray(value).tolist() for name, value in tuned.values().items()},

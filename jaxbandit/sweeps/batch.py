@@ -15,6 +15,7 @@ from jaxbandit.simulation import Stretch, simulate
 from jaxbandit.sweeps.code import code_mark
 from jaxbandit.sweeps.environment import differences, environment
 from jaxbandit.sweeps.plan import Cell, measurements
+from jaxbandit.validation import given_key
 
 
 class NotFiniteError(ArithmeticError):
@@ -52,15 +53,13 @@ def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
         rounds=batch.stop,
         runs=batch.blocks * batch.cell.block,
         first_run=batch.first_block * batch.cell.block,
-        key=jax.random.key(batch.seed, impl="threefry2x32"),
+        seed=batch.seed,
         record=batch.record,
         resume=batch.resume,
         measure=measurements(batch.control_variates),
         progress=progress,
     )
-    _check_finite(result)
-    block = batch.cell.block
-    return [result.take_runs(index * block, (index + 1) * block) for index in range(batch.blocks)]
+    return _by_block(batch, result)
 
 
 def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -> list[Result]:
@@ -68,21 +67,17 @@ def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -
     form = batches[0].cell.form
     if form is None:
         return [result for batch in batches for result in play(batch, progress)]
-    parts, units = [], []
+    parts = []
     for batch in batches:
         _check_worker(batch)
-        cell, key = batch.cell, jax.random.key(batch.seed, impl="threefry2x32")
+        cell, key = batch.cell, given_key(None, batch.seed)
         game = cell.game(batch.seed, batch.control_variates, batch.first_block, batch.blocks)
         identity = fingerprint(cell.learner, cell.losses, cell.delays, key, measurements(batch.control_variates))
         parts.append(Part(game, identity, batch.resume))
-        units += [(len(parts) - 1, index) for index in range(batch.blocks)]
     first = batches[0]
     stretch = Stretch(first.start, np.asarray(first.record), len(first.record))
     results = play_packed(parts, form, stretch, progress)
-    for result in results:
-        _check_finite(result)
-    block = first.cell.block
-    return [results[part].take_runs(index * block, (index + 1) * block) for part, index in units]
+    return [one for batch, result in zip(batches, results, strict=True) for one in _by_block(batch, result)]
 
 
 def _check_worker(batch: Batch) -> None:
@@ -92,6 +87,13 @@ def _check_worker(batch: Batch) -> None:
         raise WorkerError(f"the worker is not like the process that called sweep ({'; '.join(other)})")
     if code_mark((batch.cell.learner, batch.cell.losses, batch.cell.delays)) != batch.code:
         raise WorkerError("the worker has other code of the learner, the losses or the delays than the process that called sweep")
+
+
+def _by_block(batch: Batch, result: Result) -> list[Result]:
+    """The result of a batch cut into those of its blocks, if all of it is finite."""
+    _check_finite(result)
+    block = batch.cell.block
+    return [result.take_runs(index * block, (index + 1) * block) for index in range(batch.blocks)]
 
 
 def _check_finite(result: Result) -> None:

@@ -32,6 +32,7 @@ from jaxbandit.validation import (
     check_record,
     check_rounds,
     check_runs,
+    given_key,
     log_spaced,
     validate_delays,
     validate_learner,
@@ -62,8 +63,7 @@ class Cell:
     def game(self, seed: int, control_variates: bool, first_block: int, blocks: int) -> Game:
         """The game of some of its runs."""
         runs = first_block * self.block + np.arange(blocks * self.block, dtype=np.uint32)
-        key = jax.random.key(seed, impl="threefry2x32")
-        return Game.set_up(self.learner, self.losses, self.delays, key, runs, measurements(control_variates))
+        return Game.set_up(self.learner, self.losses, self.delays, given_key(None, seed), runs, measurements(control_variates))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _cells(
     cells: list[Cell] = []
     oracles: dict[tuple[int, ...], Oracle] = {}
     forms: dict[str, Form | None] = {}  # shape -> how its cells are packed
-    key = jax.random.key(reader.spec.seed, impl="threefry2x32")
+    key = given_key(None, reader.spec.seed)
     measure = canonical(measurements(reader.spec.control_variates))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
