@@ -36,6 +36,10 @@ class Comparison:
     results: dict[str, Result]  # label -> result
     bounds: dict[str, Curve]  # label -> upper bound with proved constants, where there is one
 
+    def means(self) -> dict[str, float]:
+        """Label -> mean regret at the horizon."""
+        return {label: float(result.regret[-1].mean()) for label, result in self.results.items()}
+
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
@@ -43,8 +47,7 @@ class Difference:
 
     mean: float
     half: float  # of the 95 % interval
-    p: float  # two-sided, Student
-    adjusted: float  # Holm, over all pairs of the sweep
+    adjusted: float  # p-value of Student's two-sided test, corrected by Holm for all pairs of the sweep
 
 
 def compare(store: Store) -> list[Comparison]:
@@ -118,7 +121,7 @@ def differences(comparisons: Sequence[Comparison]) -> dict[tuple[str, str, str],
             found[game.name, one, other] = paired_test(last[0] - last[1])
     adjusted = holm([p for _, _, p in found.values()])
     both = {}
-    for (name, one, other), (mean, half, p), held in zip(found, found.values(), adjusted, strict=True):
-        both[name, one, other] = Difference(mean, half, p, held)
-        both[name, other, one] = Difference(-mean, half, p, held)
+    for (name, one, other), (mean, half, _), held in zip(found, found.values(), adjusted, strict=True):
+        both[name, one, other] = Difference(mean, half, held)
+        both[name, other, one] = Difference(-mean, half, held)
     return both

@@ -108,7 +108,6 @@ def _refuse_link(entry: os.DirEntry) -> None:
 def check_new_folder(path: Path) -> None:
     """Refuse a folder without a manifest in which there is anything but what a sweep killed at its first moment leaves."""
     for entry in os.scandir(path):
-        foreign = None
         if entry.name == "lock":
             foreign = None if is_lock(Path(entry.path)) else entry.name
         elif entry.name == "incoming":

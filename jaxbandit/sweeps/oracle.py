@@ -85,15 +85,11 @@ class Oracle:
         return np.asarray(draw(rounds)).astype(np.int64)
 
     def total_delay(self) -> float:
-        law, rest = self.delays, self.rounds - np.arange(1, self.rounds + 1)
-        if not law.oblivious:
-            raise ValueError(f"under {type(law).__name__} delays depend on what is played; give a number")
-        sequence = self.sequence()
+        self._check_oblivious()
+        sequence, rest = self.sequence(), self.rounds - np.arange(1, self.rounds + 1)
         if sequence is not None:
             return float(np.minimum(sequence, rest).sum())
-        # A law that draws by chance, the same in every round: its quantiles stand for its distribution.
-        noise = jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
-        drawn = np.asarray(jnp.broadcast_to(law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), noise), noise.shape))
+        drawn = self._quantiles()
         delays = np.where(drawn == NEVER, self.rounds, np.minimum(drawn.astype(np.int64), self.rounds))
         # Σ_t E min(d, T - t) = Σ_k P(d > k)·(T - 1 - k)
         later = 1 - np.cumsum(np.bincount(delays, minlength=self.rounds + 1)[: self.rounds]) / QUANTILES
@@ -104,18 +100,22 @@ class Oracle:
         sequence = self.sequence()
         if sequence is not None:
             return float(sequence.mean())
-        if not self.delays.oblivious:
-            raise ValueError(f"under {type(self.delays).__name__} delays depend on what is played; give a number")
-        law, noise = self.delays.prepare(), jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
-        drawn = jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise)
-        return float(np.minimum(np.asarray(drawn, np.float64), longest).mean())
+        self._check_oblivious()
+        return float(np.minimum(self._quantiles().astype(np.float64), longest).mean())
 
     def conversion_curve(self) -> np.ndarray:
-        law = self.delays.prepare()
-        noise = jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
-        drawn = jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise)
-        counts = np.bincount(np.minimum(np.asarray(drawn), law.bound + 1), minlength=law.bound + 2)
+        bound = self.delays.bound
+        counts = np.bincount(np.minimum(self._quantiles(), bound + 1), minlength=bound + 2)
         return np.cumsum(counts[:-1]) / QUANTILES
+
+    def _check_oblivious(self) -> None:
+        if not self.delays.oblivious:
+            raise ValueError(f"under {type(self.delays).__name__} delays depend on what is played; give a number")
+
+    def _quantiles(self) -> np.ndarray:
+        """``[QUANTILES]`` int32: those of a law that draws by chance, the same in every round; they stand for its distribution."""
+        law, noise = self.delays.prepare(), jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
+        return np.asarray(jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise))
 
     def transitions(self) -> np.ndarray:
         if not isinstance(self.losses, ThroughStates):

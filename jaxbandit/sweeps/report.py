@@ -94,7 +94,8 @@ _PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs th
 
 def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfolded: bool) -> str:
     index = {label: i for i, label in enumerate(labels)}  # of its colour and line style, the same in all games
-    ranked = sorted(game.results, key=lambda label: game.results[label].regret[-1].mean())
+    means = game.means()
+    ranked = sorted(means, key=means.__getitem__)
     figures = "".join(_figure(game, index, log) for log in (False, True))
     return f"""<section><details{" open" if unfolded else ""}><summary class="game">{escape(game.title)}</summary>
 <div class="pair" id="{escape(game.name)}"><div>{figures}{_bound_note(game)}</div>

@@ -125,11 +125,12 @@ def sweep(
         _meet(0)
         if executor is None:
             # Two batches at a time, each spread over all devices: one is computed while the other begins or ends.
-            executor, at_once, spread = stack.enter_context(_threads(2)), 2, jax.local_device_count()
-            in_process = True
+            executor, at_once, spread, in_process = Threads(2, DEVICE_THREAD), 2, jax.local_device_count(), True
+            # On an interrupt, what has not begun is dropped, and what has is not waited for.
+            stack.callback(executor.shutdown, wait=False, cancel_futures=True)
         else:
-            at_once, spread = workers or vars(executor).get("_max_workers") or jax.local_device_count(), 1
-            in_process = False
+            at_once = workers or vars(executor).get("_max_workers") or jax.local_device_count()
+            spread, in_process = 1, False
         kept = plan.lasting() if (plan.spec.states if states is None else states) else set()
         here = None if mix_environments else environment()
         runner = _Runner(store, plan, executor, at_once, spread, unit_seconds, memory, here, kept, progress, in_process)
@@ -189,20 +190,10 @@ def _meet(number: int) -> int:
 
 
 def _mine(store: Store) -> set[tuple[str, int]]:
-    """The cells and blocks that this process computes. Blocks of runs lie along one mesh axis over all processes."""
-    mesh = jax.sharding.Mesh(np.asarray(jax.devices()), ("runs",))
-    owners = [device.process_index for device in mesh.devices.flat]
+    """The cells and blocks that this process computes: blocks are dealt out in turn to the devices of all processes."""
+    owners = [device.process_index for device in jax.devices()]
     blocks = dict.fromkeys((unit.cell, unit.block) for unit in store.units())
     return {block for number, block in enumerate(blocks) if owners[number % len(owners)] == jax.process_index()}
-
-
-@contextlib.contextmanager
-def _threads(count: int) -> Iterator[Executor]:
-    pool = Threads(count, DEVICE_THREAD)
-    try:
-        yield pool
-    finally:  # on an interrupt, what has not begun is dropped, and what has is not waited for
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _timed(batches: Sequence[Batch], progress: bool | Progress = False) -> tuple[float, list[Result]]:

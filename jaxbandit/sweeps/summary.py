@@ -16,8 +16,7 @@ LEVEL = 0.05
 class Win:
     """The learner with the least mean regret in a game, and the one that comes next."""
 
-    game: str
-    title: str
+    title: str  # of the game
     best: str
     second: str
     lead: Difference  # second less best
@@ -29,13 +28,13 @@ def wins(games: Sequence[Comparison], pairs: Mapping[tuple[str, str, str], Diffe
     """One for each game that has two learners at least."""
     found = []
     for game in games:
-        means = {label: float(result.regret[-1].mean()) for label, result in game.results.items()}
+        means = game.means()
         if len(means) < 2:
             continue
-        best, second = sorted(means, key=lambda label, means=means: means[label])[:2]
+        best, second = sorted(means, key=means.__getitem__)[:2]
         lead = pairs[game.name, second, best]
         ratio = means[second] / means[best] if means[best] > 0 else np.nan
-        found.append(Win(game.name, game.title, best, second, lead, ratio, lead.adjusted < LEVEL))
+        found.append(Win(game.title, best, second, lead, ratio, lead.adjusted < LEVEL))
     return found
 
 
@@ -82,7 +81,7 @@ def heat_table(games: Sequence[Comparison], labels: Sequence[str]) -> str:
     """Games x learners: mean regret, coloured by how many times the least of its game it is."""
     rows = []
     for game in games:
-        means = {label: float(result.regret[-1].mean()) for label, result in game.results.items()}
+        means = game.means()
         least = min(means.values())
         cells = []
         for label in labels:
