@@ -55,7 +55,7 @@ def compare(store: Store) -> list[Comparison]:
     files = store.files()
     cells = _rebuilt(store)
     found = []
-    for j, k in itertools.product(*(range(len(store.labels(axis))) for axis in AXES[1:])):
+    for j, k in np.ndindex(store.shape[1:]):
         results, bounds = {}, {}
         for i, label in enumerate(store.labels("learners")):
             result = store.result((i, j, k), files)

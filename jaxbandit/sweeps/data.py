@@ -1,12 +1,19 @@
 """The dataset that ``open_sweep`` returns. Imports xarray, so it is itself imported only when a sweep is opened."""
 
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray
+from xarray.backends import BackendArray
+from xarray.core import indexing
 
 from jaxbandit.plots.table import AXES
 from jaxbandit.pytrees import show, suggest
+from jaxbandit.sweeps.layout import Unit
+from jaxbandit.sweeps.store import Store
 
 
 class SweepData(xarray.Dataset):
@@ -58,3 +65,58 @@ class SweepData(xarray.Dataset):
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``: columns ``learner``, ``losses``, ``delays``, ``round``, ``run``, every coordinate, every variable."""
         return self.to_dataframe().reset_index()
+
+
+def lazy(store: Store, files: dict[Unit, Path], name: str, by_round: bool) -> Any:
+    """A variable of a sweep, for a dataset: its unit files are read when values are asked for."""
+    return indexing.LazilyIndexedArray(_Variable(store, files, name, by_round))
+
+
+class _Variable(BackendArray):
+    """``[learner, losses, delays, (round,) run]`` over the unit files; NaN for what is not computed yet."""
+
+    def __init__(self, store: Store, files: dict[Unit, Path], name: str, by_round: bool):
+        self.store, self.files, self.name, self.by_round = store, files, name, by_round
+        self.shape = (*store.shape, *([len(store.recorded)] if by_round else []), store.runs)
+        self.dtype = np.dtype(np.float64)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        wanted = [_positions(size, index) for size, index in zip(self.shape, key, strict=True)]
+        lists = [np.atleast_1d(index) for index in wanted]
+        values = np.full([len(index) for index in lists], np.nan)
+        runs = lists[-1]
+        for place in np.ndindex(*values.shape[:3]):
+            at = [int(index[i]) for index, i in zip(lists, place, strict=False)]
+            size = self.store.cell_at(at)["block"]
+            for block in np.unique(runs // size):
+                columns = np.flatnonzero(runs // size == block)
+                whole = self._block(at, int(block))
+                if whole is not None:
+                    part = whole[..., runs[columns] % size]
+                    values[(*place, ..., columns)] = part[lists[3]].T if self.by_round else part
+        return values.reshape([len(index) for index in wanted if np.ndim(index)])
+
+    def _block(self, at: Sequence[int], block: int) -> np.ndarray | None:
+        """``[C, block]`` or ``[block]``: of one cell and block; NaN for rounds that are not played yet, None if none is."""
+        cell = self.store.cell_at(at)
+        parts = self.store.segments(cell)
+        units = [Unit(cell["id"], block, part.start, part.stop) for part in parts]
+        if not self.by_round:
+            return self._of(units[-1]) if units[-1] in self.files else None
+        played = list(itertools.takewhile(self.files.__contains__, units))
+        if not played:
+            return None
+        values = [self._of(unit) for unit in played]
+        missing = sum(len(part.record) for part in parts[len(played) :])
+        return np.concatenate([*values, np.full((missing, values[0].shape[1]), np.nan)])
+
+    def _of(self, unit: Unit) -> np.ndarray:
+        return vars(self.store.read(unit, self.files[unit]))[self.name]
+
+
+def _positions(size: int, index: Any) -> np.ndarray:
+    """The places along an axis that an index asks for; the axis itself may be too long to be listed."""
+    return np.arange(*index.indices(size)) if isinstance(index, slice) else np.asarray(index)

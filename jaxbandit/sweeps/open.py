@@ -1,6 +1,5 @@
 """A sweep as a labelled dataset: files are read when their values are asked for, and checked as they are read."""
 
-import itertools
 import json
 import os
 import secrets
@@ -13,12 +12,18 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.extras import need
-from jaxbandit.sweeps.labels import SIZES
-from jaxbandit.sweeps.layout import FULL, StoreError, Unit, in_plain_words
+from jaxbandit.sweeps.labels import SIZES, is_number
+from jaxbandit.sweeps.layout import FULL, StoreError, in_plain_words
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
 
 DIMENSIONS = {"learners": "learner", "losses": "losses", "delays": "delays"}
+VARIABLES = {  # name -> whether there is a number for each recorded round, and what it is
+    "regret": (True, "pseudo-regret"),
+    "outstanding_max": (False, "most plays outstanding at once"),
+    "total_delay": (False, "sum of delays, cut off at the horizon"),
+    "lost": (False, "plays whose feedback never arrives"),
+}
 MOST_LISTED_NUMBERS = 8  # of a list in a field that become coordinates
 MOST_LISTED_RUNS = 1 << 26  # beyond, runs have no coordinate: it would be half a gigabyte
 
@@ -44,81 +49,23 @@ def open_sweep(path: str | os.PathLike) -> Any:
     0.0
     """
     need("xarray", "data", "open_sweep")
-    from xarray.backends import BackendArray
-    from xarray.core import indexing
-
-    from jaxbandit.sweeps.data import SweepData
+    from jaxbandit.sweeps.data import SweepData, lazy
 
     store = Store.open(path)
     files = store.files()
-    shape = [len(store.labels(axis)) for axis in AXES]
-    recorded = store.recorded
-
-    class Lazy(BackendArray):
-        """One variable over the unit files."""
-
-        def __init__(self, name: str, by_round: bool):
-            self.name, self.by_round, self.dtype = name, by_round, np.dtype(np.float64)
-            self.shape = (*shape, *([len(recorded)] if by_round else []), store.runs)
-
-        def __getitem__(self, key):
-            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
-
-        def _read(self, key):
-            wanted = [_positions(size, index) for size, index in zip(self.shape, key, strict=True)]
-            lists = [np.atleast_1d(index) for index in wanted]
-            values = np.full([len(index) for index in lists], np.nan)
-            runs = lists[-1]
-            for place in np.ndindex(*values.shape[:3]):
-                at = [int(index[i]) for index, i in zip(lists, place, strict=False)]
-                size = store.cell_at(at)["block"]
-                for block in np.unique(runs // size):
-                    columns = np.flatnonzero(runs // size == block)
-                    whole = _block(store, files, at, int(block), self.name, self.by_round)
-                    if whole is not None:
-                        part = whole[..., runs[columns] % size]
-                        values[(*place, ..., columns)] = part[lists[3]].T if self.by_round else part
-            return values.reshape([len(index) for index in wanted if np.ndim(index)])
-
-    variables = {"regret": (True, "pseudo-regret"), "outstanding_max": (False, "most plays outstanding at once")}
-    variables |= {
-        "total_delay": (False, "sum of delays, cut off at the horizon"),
-        "lost": (False, "plays whose feedback never arrives"),
-    }
-    places = list(DIMENSIONS.values())
     data = {}
-    for name, (by_round, text) in variables.items():
-        lazy = indexing.LazilyIndexedArray(Lazy(name, by_round))
-        data[name] = ([*places, *(["round"] if by_round else []), "run"], lazy, {"long_name": text})
+    for name, (by_round, text) in VARIABLES.items():
+        dimensions = [*DIMENSIONS.values(), *(["round"] if by_round else []), "run"]
+        data[name] = (dimensions, lazy(store, files, name, by_round), {"long_name": text})
     coordinates: dict[str, Any] = {DIMENSIONS[axis]: store.labels(axis) for axis in AXES}
     swept = _swept_coordinates(store)
-    coordinates |= swept | {"round": recorded}
+    coordinates |= swept | {"round": store.recorded}
     if store.runs <= MOST_LISTED_RUNS:
         coordinates["run"] = np.arange(store.runs)
     opened = SweepData(data, coordinates, _attributes(store))
     for name in swept:
         opened = opened.set_xindex(name)  # so that .sel(delays_delay=10) finds it
     return opened
-
-
-def _positions(size: int, index: Any) -> np.ndarray:
-    """The places along an axis that an index asks for; the axis itself may be too long to be listed."""
-    return np.arange(*index.indices(size)) if isinstance(index, slice) else np.asarray(index)
-
-
-def _block(store: Store, files: dict[Unit, Path], at, block: int, name: str, by_round: bool) -> np.ndarray | None:
-    """``[C, block]`` or ``[block]``: a variable of one cell and block; NaN for rounds that are not played yet, None if none is."""
-    cell = store.cell_at(at)
-    parts = store.segments(cell)
-    units = [Unit(cell["id"], block, part.start, part.stop) for part in parts]
-    if not by_round:
-        return vars(store.read(units[-1], files[units[-1]]))[name] if units[-1] in files else None
-    played = list(itertools.takewhile(files.__contains__, units))
-    if not played:
-        return None
-    values = [vars(store.read(unit, files[unit]))[name] for unit in played]
-    missing = sum(len(part.record) for part in parts[len(played) :])
-    return np.concatenate([*values, np.full((missing, values[0].shape[1]), np.nan)])
 
 
 def _swept_coordinates(store: Store) -> dict[str, Any]:
@@ -133,7 +80,7 @@ def _swept_coordinates(store: Store) -> dict[str, Any]:
             varies = len({repr(value) for value in values if value is not None}) > 1  # among those that have such a field
             if field not in swept and (not varies or field.rpartition("_")[2] in SIZES):
                 continue
-            if all(value is None or _is_number(value) for value in values):
+            if all(value is None or is_number(value) for value in values):
                 found[f"{DIMENSIONS[axis]}_{field}"] = [np.nan if value is None else float(value) for value in values]
             elif all(value is None or isinstance(value, str | bool) for value in values):
                 found[f"{DIMENSIONS[axis]}_{field}"] = ["" if value is None else str(value) for value in values]
@@ -145,14 +92,10 @@ def _flat(about: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in about.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{path}{name}_")
-        elif isinstance(value, list) and len(value) <= MOST_LISTED_NUMBERS and all(map(_is_number, value)):
+        elif isinstance(value, list) and len(value) <= MOST_LISTED_NUMBERS and all(map(is_number, value)):
             yield from ((f"{path}{name}_{place}", number) for place, number in enumerate(value, 1))
         else:
             yield f"{path}{name}", value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _attributes(store: Store) -> dict[str, Any]:
@@ -203,9 +146,8 @@ def _write_netcdf(data: Any, path: Path) -> None:
 def _write_zarr(data: Any, path: Path) -> None:
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    with (
-        warnings.catch_warnings()
-    ):  # texts and one file of metadata for all are young in zarr 3; older ones have an older CRC-32C
+    with warnings.catch_warnings():
+        # Zarr warns of texts, and of one file of metadata for all, which are young in zarr 3; zarr 2 has an older CRC-32C.
         warnings.simplefilter("ignore")
         checked = {"compressors": [ZstdCodec(), Crc32cCodec()]}
         data.to_zarr(path, encoding={name: checked for name in data.data_vars}, zarr_format=3)

@@ -38,18 +38,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SpecError(str(path), [f"this is not TOML: {error}"]) from None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Labelled:
-    """A learner or law that was given under a name of the user's own: ``learners={"MZS22": jb.BestOfBothWorlds(10)}``."""
-
-    label: Any
-    object: Any
-
-
-def _with_label(label: Any, entry: Any) -> Any:
-    return dataclasses.replace(entry, label=label) if isinstance(entry, Entry) else _Labelled(label, entry)
-
-
 class SpecReader:
     """Reads a spec and collects its problems; :meth:`finish` raises them."""
 
@@ -101,25 +89,21 @@ class SpecReader:
     def points(self, axis: Axis) -> list[AxisPoint]:
         """The points of one axis, grids expanded, labels told apart."""
         given = vars(self.spec)[axis]
-        if isinstance(given, Mapping):
-            given = [_with_label(label, entry) for label, entry in given.items()]
-        if not isinstance(given, list | tuple):
+        if not isinstance(given, list | tuple | Mapping):
             self.problem(axis, f"{show(given)} is not a list of {axis}")
             return []
         if not given:
             self.problem(axis, f"a sweep needs at least one of its {axis}; write a [[{axis}]] table")
         points: list[tuple[AxisPoint, Mapping[str, Any]]] = []
-        for index, entry in enumerate(given):
+        # A dict gives labels: learners={"MZS22": jb.BestOfBothWorlds(10)}.
+        labelled = given.items() if isinstance(given, Mapping) else ((None, entry) for entry in given)
+        for index, (label, entry) in enumerate(labelled):
             path = f"{axis}[{index}]"
             if isinstance(entry, Entry):
-                points.extend(self._expand(axis, path, entry))
-            elif isinstance(entry, _Labelled):
-                if self._check_entry(axis, path, Entry("", label=entry.label)) and self._check_depth(path, entry.object):
-                    about = describe(axis, entry.object)
-                    points.append((AxisPoint(entry.label, path, entry.object, about, ()), about))
-            elif entry is not _WRONG and self._check_depth(path, entry):
+                points.extend(self._expand(axis, path, entry if label is None else dataclasses.replace(entry, label=label)))
+            elif entry is not _WRONG and self._check_entry(axis, path, Entry("", label=label)) and self._check_depth(path, entry):
                 about = describe(axis, entry)
-                points.append((AxisPoint(class_name(about["name"]), path, entry, about, ()), about))
+                points.append((AxisPoint(label or class_name(about["name"]), path, entry, about, ()), about))
             if len(points) > MOST_POINTS:
                 self.problem(axis, f"there are more than {MOST_POINTS} of them; leave some out of the grids")
                 return []
@@ -325,13 +309,8 @@ class SpecReader:
                 if found.is_relative_to(self.folder):
                     return read(found)
                 self.problem(path, f"{name!r} leads out of the spec's folder; put the file beside the spec")
-            except (
-                OSError,
-                ValueError,
-                EOFError,
-                ImportError,
-                RuntimeError,
-            ) as error:  # RuntimeError: links that lead in a circle
+            # A RuntimeError is of links that lead in a circle.
+            except (OSError, ValueError, EOFError, ImportError, RuntimeError) as error:
                 self.problem(path, f"{name!r} cannot be read: {error}")
         return _WRONG
 

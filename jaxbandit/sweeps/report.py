@@ -68,7 +68,7 @@ def _picture(game: Comparison) -> "Figure":
 def _body(store: Store, games: Sequence[Comparison], figures: Figures, title: str, text: str) -> list[str]:
     pairs = differences(games)
     labels = store.labels("learners")
-    counts = " × ".join(f"{len(store.labels(axis))} {axis}" for axis in AXES)
+    counts = " × ".join(f"{count} {axis}" for count, axis in zip(store.shape, AXES, strict=True))
     least = min(result.regret.shape[1] for game in games for result in game.results.values())
     partial = "" if least == store.runs and len(games[0].results) == len(labels) else _PARTIAL
     sections = "".join(_section(game, pairs, labels, len(games) <= OPEN or game is games[0]) for game in games)

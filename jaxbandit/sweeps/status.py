@@ -12,7 +12,7 @@ def status_lines(store: Store) -> Iterator[str]:
     total, done = store.unit_counts(), store.done(files)
     there, units = sum(done.values()), sum(total.values())
     records, states = (sum(file.stat().st_size for file in found.values()) / 1e6 for found in (files, store.states()))
-    counts = " x ".join(_count(len(store.labels(axis)), axis) for axis in AXES)
+    counts = " x ".join(_count(count, axis) for count, axis in zip(store.shape, AXES, strict=True))
     # Rounded down, so that 100 % is all.
     yield f"{store.path}: {100 * there // units} % computed ({there:,} of {_count(units, 'units')}, {records:.1f} MB, states {states:.1f} MB)"
     yield f"  {counts}, {_count(store.runs, 'runs')} of {_count(store.rounds, 'rounds')} each"

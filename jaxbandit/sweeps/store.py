@@ -64,9 +64,13 @@ class Store:
     def labels(self, axis: str) -> list[str]:
         return [point["label"] for point in self.manifest["axes"][axis]]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many learners, losses and delays there are."""
+        return tuple(len(self.manifest["axes"][axis]) for axis in AXES)
+
     def cell_at(self, at: Sequence[int]) -> CellEntry:
-        shape = [len(self.manifest["axes"][axis]) for axis in AXES]
-        return self.manifest["cells"][int(np.ravel_multi_index(tuple(at), shape))]
+        return self.manifest["cells"][int(np.ravel_multi_index(tuple(at), self.shape))]
 
     def blocks(self, cell: CellEntry) -> int:
         """How many blocks the runs of a cell make."""
