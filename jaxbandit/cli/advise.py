@@ -74,6 +74,7 @@ def advise(
 def _in_options(log: Path, error: Exception) -> str:
     """The sentence of an error of Python's names, in those of the command line: ``--window`` for ``window=``."""
     text = re.sub(r"^load_log\(.*?\): ", "", str(error))
-    text = re.sub(r"\b(arm|action|feedback|loss|reward|window|unit|rounds|runs|seed)=(?=[^\s,;.)])", r"--\1 ", text)
-    text = re.sub(r"\b(arm|action|feedback|loss|reward|window|unit|rounds|runs|seed)=", r"--\1", text)  # the name alone
+    option = r"\b(arm|action|feedback|loss|reward|window|unit|rounds|runs|seed)="
+    text = re.sub(option + r"(?=[^\s,;.)])", r"--\1 ", text)  # with a value
+    text = re.sub(option, r"--\1", text)  # the name alone
     return text if text.startswith("--") or str(log) in text else f"{log}: {text}"

@@ -28,7 +28,8 @@ from jaxbandit.cli.bench_report import Ratio, Tables, figure, report
 from jaxbandit.cli.options import check_folder
 from jaxbandit.cli.speaking import CommandError
 from jaxbandit.conformance import losses_to_play
-from jaxbandit.files import whole_file, write_whole
+from jaxbandit.files import write_whole
+from jaxbandit.plots.panels import save_png
 from jaxbandit.pytrees import facts
 
 OWN_PEERS = Path(__file__).parents[2] / "experiments" / "bench" / "peers"  # there in a clone, not in an installed package
@@ -51,7 +52,6 @@ class Workload:
 Device = Literal["cpu", "gpu", "tpu"]
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}  # as JAX_PLATFORMS has them
 EXTRAS = {"gpu": "cuda12", "tpu": "tpu"}  # of JAX
-
 
 BASE = "K=10, d=10"
 TWO_CORES = "K=10, d=10, two cores"
@@ -128,10 +128,10 @@ FACTS: dict[str, Any] = {
     "max_missing": 16,
     "copies": 64,
     "queue_capacity": 64,
+    "mean_delay": 10,
+    "conversion_curve": [(age + 1) / 16 for age in range(16)],
+    "signals": 4,
 }
-FACTS["mean_delay"] = 10
-FACTS["conversion_curve"] = [(age + 1) / 16 for age in range(16)]
-FACTS["signals"] = 4
 
 
 def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
@@ -166,7 +166,7 @@ def play(setting: Workload) -> None:
         forms.BLOCK = setting.block
     game = make(setting)
 
-    def once(rounds):
+    def once(rounds: int) -> tuple[float, float]:
         start = time.perf_counter()
         result = jb.simulate(*game, rounds=rounds, runs=setting.runs, key=jax.random.key(0))
         return time.perf_counter() - start, float(result.estimate().mean[-1])
@@ -221,7 +221,7 @@ def _pin(cores: Iterable[int]) -> None:
         os.sched_setaffinity(0, set(cores))
 
 
-def _time_program(command: list[str], cores=(0,)) -> float:
+def _time_program(command: list[str], cores: Sequence[int] = (0,)) -> float:
     """Rounds per second, summed over one copy of a peer program on each core."""
     copies = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=lambda core=core: _pin([core])) for core in cores
@@ -358,8 +358,7 @@ def bench(
     print(text)
     write_whole(out / "bench.md", text + "\n")
     write_whole(out / "bench.json", json.dumps({"turns": speeds, "tables": tables}, indent=1))
-    with whole_file(out / "bench.png") as file:
-        figure(tables).savefig(file, dpi=150)
+    save_png(figure(tables), out / "bench.png")
 
 
 if __name__ == "__main__":

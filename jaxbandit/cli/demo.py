@@ -9,7 +9,7 @@ import numpy as np
 import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit.cli.options import Whole, check_folder
-from jaxbandit.files import whole_file
+from jaxbandit.plots.panels import save_png
 
 DELAY, ARMS, ROUNDS, RUNS = 50, 4, 20_000, 512
 
@@ -64,8 +64,7 @@ def demo(*, out: Path = Path(), seed: Whole = 0) -> None:
             estimate = results[name].estimate()
             print(f"  {name:30}{estimate.mean[-1]:8.0f}   {estimate.low[-1]:.0f} to {estimate.high[-1]:.0f}", flush=True)
         plots.draw_regret(panel, results, title=title)
-    with whole_file(out / "demo.png") as file:
-        figure.savefig(file, dpi=150)
+    save_png(figure, out / "demo.png")
     print(
         f"\nThe figure is {out / 'demo.png'} ({time.perf_counter() - start:.0f} s)."
         "\nRegret is what a learner loses to the best single arm. The guarantee of the paper holds in both regimes;"

@@ -1,10 +1,10 @@
 """``jaxbandit doctor``: what there is to compute on, and what the compilers for GPUs and TPUs make of a game."""
 
 import dataclasses
-import json as text
 import shutil
 import tempfile
 import time
+from json import dumps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -197,7 +197,7 @@ def _measured(game: Game, form: Form, device: Any) -> float:
 
 def _print(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(text.dumps(report))
+        print(dumps(report))
         return
     for name, value in report.items():
         print(f"{name.replace('_', ' '):28} {value}")

@@ -16,7 +16,7 @@ from jaxbandit import plots
 from jaxbandit.cli.options import Whole, check_folder
 from jaxbandit.extend import Losses, float_dtype, pick, pytree_dataclass, static, whole_number
 from jaxbandit.extras import need
-from jaxbandit.files import whole_file
+from jaxbandit.plots.panels import save_png
 from jaxbandit.progress import showing
 
 ARMS, RUNS, BOUND = 4, 256, 256  # one bound for all delays: one program for each learner and game
@@ -144,7 +144,6 @@ def map(*, out: Path = Path(), seed: Whole = 0) -> None:
             print(f"{HORIZONS[row]:8,}" + "".join(f"{cell:>22}" for cell in cells))
     handles = [_rectangle(0, 0, colours[name]) for name in colours if name in winners]
     figure.legend(handles, [name for name in colours if name in winners], loc="outside lower center", ncols=5, frameon=False)
-    with whole_file(out / "map.png") as file:
-        figure.savefig(file, dpi=150)
+    save_png(figure, out / "map.png")
     losers = ", ".join(name for name in colours if name not in winners)
     print(f"\nThe figure is {out / 'map.png'} ({time.perf_counter() - start:.0f} s). Nowhere the best: {losers}.")

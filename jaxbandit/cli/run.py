@@ -11,8 +11,7 @@ from typing import Any
 
 from jaxbandit.cli.options import Whole, importable, output_files
 from jaxbandit.cli.speaking import CommandError
-from jaxbandit.files import whole_file
-from jaxbandit.plots import take_literally
+from jaxbandit.plots.panels import save_png, take_literally
 from jaxbandit.simulation import simulate
 from jaxbandit.sweeps.plan import Plan, measurements
 from jaxbandit.sweeps.spec import AXES, SpecError, find
@@ -62,13 +61,10 @@ def run(
         source: Any = from_words(named) | {"rounds": 10_000, "runs": 256, "seed": 0 if seed is None else seed}
     else:
         source = spec
-        given = [
-            f"--{name}"
-            for name, value in zip(("learner", "losses", "delays", "seed"), (*named.values(), seed))
-            if value is not None
-        ]
+        options = {"--learner": learner, "--losses": losses, "--delays": delays, "--seed": seed}
+        given = next((option for option, value in options.items() if value is not None), None)
         if given:
-            raise CommandError(f"{given[0]}: give a spec or name the learner, losses and delays, not both")
+            raise CommandError(f"{given}: give a spec or name the learner, losses and delays, not both")
     plan = Plan.make(source, rounds=rounds, runs=runs, imports=imports, folder=Path())
     if len(plan.cells) != 1:
         raise CommandError(f"{spec}: this spec has {len(plan.cells)} cells; `run` plays one, `sweep` plays them all")
@@ -96,8 +92,7 @@ def run(
     result.save(data)
     drawing = result.plot(title=plan.axes["learners"][0].label)
     take_literally(drawing)  # a label may be anything
-    with whole_file(figure) as file:
-        drawing.savefig(file, dpi=150)
+    save_png(drawing, figure)
     print(f"written: {figure}, {data}")
 
 

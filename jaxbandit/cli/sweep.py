@@ -15,6 +15,7 @@ from jaxbandit.cli.speaking import FAILED
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
+_ADDRESS = re.compile(r"[^:\s]+:\d{1,5}")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -97,7 +98,9 @@ def sweep(
     return FAILED if summary.failed else 0
 
 
-def _command_problems(memory, dask, coordinator, processes, process) -> list[str]:
+def _command_problems(
+    memory: str | None, dask: str | None, coordinator: str | None, processes: int | None, process: int | None
+) -> list[str]:
     problems = []
     if memory is not None and _bytes(memory) is None:
         problems.append(f"--memory {memory}: an amount of memory is a number and kB, MB or GB, such as 4GB")
@@ -105,12 +108,12 @@ def _command_problems(memory, dask, coordinator, processes, process) -> list[str
         problems.append("--dask, --coordinator: use one of the two")
     if (coordinator is None or coordinator == "auto") and (processes is not None or process is not None):
         problems.append("--processes, --process: they go with --coordinator HOST:PORT")
-    if coordinator not in (None, "auto"):
+    if coordinator is not None and coordinator != "auto":
         if processes is None or process is None or not 0 <= process < processes:
             problems.append(f"--processes {processes}, --process {process}: give how many there are and which this is, from 0")
-        if not re.fullmatch(r"[^:\s]+:\d{1,5}", coordinator):
+        if not _ADDRESS.fullmatch(coordinator):
             problems.append(f"--coordinator {coordinator}: give HOST:PORT, or auto")
-    if dask is not None and dask != "local" and "://" not in dask and not re.fullmatch(r"[^:\s]+:\d{1,5}", dask):
+    if dask is not None and dask != "local" and "://" not in dask and not _ADDRESS.fullmatch(dask):
         problems.append(f"--dask {dask}: give local, or the address of a scheduler such as tcp://HOST:8786")
     return problems
 

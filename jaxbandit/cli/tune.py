@@ -68,9 +68,8 @@ def _read(spec: Path) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dic
         for name, value in field_values(setting.object).items():
             if isinstance(value, str) and value == ORACLE:
                 reader.problem(f"{setting.path}.{name}", "tune needs a number here, not 'oracle'")
-    seed, audit = reader.spec.seed, settings.get("audit", True)
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
-        reader.problem("seed", f"{show(seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+    reader.check_seed()
+    audit = settings.get("audit", True)
     if not isinstance(audit, bool):
         reader.problem("tune.audit", f"{show(audit)} is not true or false")
     if reader.spec.rounds is None:
@@ -90,4 +89,4 @@ def _read(spec: Path) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dic
     reader.finish()
     if (rate := options.pop("rate", None)) is not None:
         options["optimizer"] = optax.adam(optax.cosine_decay_schedule(rate, options.get("steps", 40)))
-    return learners, laws, options, seed
+    return learners, laws, options, reader.spec.seed

@@ -1,6 +1,7 @@
 """What all figures share: panels, looks, legends, and how options are read."""
 
 import contextlib
+import os
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from jaxbandit.extras import need
+from jaxbandit.files import whole_file
 from jaxbandit.pytrees import is_numeric, show
 from jaxbandit.statistics import Estimate
 
@@ -186,6 +188,12 @@ def _enters(line: Any, box: Any) -> bool:
     between = np.linspace(points[:-1], points[1:], 50).reshape(-1, 2)
     inside = (between > [box.x0, box.y0]) & (between < [box.x1, box.y1])
     return bool(np.any(inside.all(1)))
+
+
+def save_png(figure: "Figure", path: str | os.PathLike) -> None:
+    """Write a figure, whole or not at all."""
+    with whole_file(path) as file:
+        figure.savefig(file, dpi=150)
 
 
 def take_literally(figure: "Figure") -> None:

@@ -163,8 +163,7 @@ def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
         reader.problem("runs", f"{runs} runs are too many; run ids must stay below 2**32")
     if isinstance(spec.record, int) and not 1 <= spec.record <= 100_000:
         reader.problem("record", f"{show(spec.record)} is not a number of rounds to record, 1 or more")
-    if not isinstance(spec.seed, int) or isinstance(spec.seed, bool) or not 0 <= spec.seed < 2**32:
-        reader.problem("seed", f"{show(spec.seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+    reader.check_seed()
     for name in ("title", "text"):
         if not isinstance(vars(spec)[name], str):
             reader.problem(name, f"{show(vars(spec)[name])} is not a text")

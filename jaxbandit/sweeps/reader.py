@@ -58,6 +58,11 @@ class SpecReader:
         if self.problems:
             raise SpecError(self.name, self.problems)
 
+    def check_seed(self) -> None:
+        seed = self.spec.seed
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+            self.problem("seed", f"{show(seed)} is not a seed, a whole number from 0 to 2**32 - 1")
+
     # From a document to entries.
 
     def _document(self, document: Any) -> Spec:

@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxbandit import plots
 from jaxbandit.display import number
-from jaxbandit.files import whole_file, write_whole
+from jaxbandit.files import write_whole
+from jaxbandit.plots.panels import save_png
 from jaxbandit.plots.table import Table, words
 from jaxbandit.sweeps.chart import Line, chart
 from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
@@ -50,8 +51,7 @@ def write_report(
     if len(games) <= OPEN:
         figures = {**figures, **{game.name: (game.title, _picture(game)) for game in games}}
     for name, (_, figure) in figures.items():
-        with whole_file(out / f"{name}.png") as file:
-            figure.savefig(file, dpi=150)
+        save_png(figure, out / f"{name}.png")
     write_whole(out / "report.html", html)
     return out / "report.html"
 
