@@ -129,19 +129,22 @@ def _samples(law: Losses, t: jax.Array, count: int) -> tuple[jax.Array, jax.Arra
     """``[arms, count]`` losses, and the same with the runs in another order, put back."""
     arms = jnp.asarray(some_arms(law.num_arms))
     arm = jnp.repeat(arms, count)
-    key = jax.random.key(7)
-    noise = jax.random.split(key, arm.shape) if law.needs_key else jax.random.uniform(key, arm.shape, float_dtype(), 1e-7, 1)
+    noise = _noise(law, arm.shape)
     order = jax.random.permutation(jax.random.key(8), arm.size)
     drawn = jnp.broadcast_to(law.sample(t, arm, noise), arm.shape)
     turned = jnp.broadcast_to(law.sample(t, arm[order], noise[order]), arm.shape)
     return drawn.reshape(-1, count), jnp.zeros_like(drawn).at[order].set(turned).reshape(-1, count)
 
 
+def _noise(law: Losses, shape: tuple[int, ...]) -> jax.Array:
+    """What losses and signals are drawn from: uniform numbers, or keys where the law asks for them."""
+    key = jax.random.key(7)
+    return jax.random.split(key, shape) if law.needs_key else jax.random.uniform(key, shape, float_dtype(), 1e-7, 1)
+
+
 def _check_signal(name: str, law: Losses, t: jax.Array) -> None:
     arm = jnp.repeat(jnp.asarray(some_arms(law.num_arms)), 64)
-    noise = jax.random.uniform(jax.random.key(7), arm.shape, float_dtype(), 1e-7, 1)
-    noise = jax.random.split(jax.random.key(7), arm.shape) if law.needs_key else noise
-    signal = jax.jit(lambda law, t, arm, noise: law.signal(t, arm, noise))(law, t, arm, noise)
+    signal = jax.jit(lambda law, t, arm, noise: law.signal(t, arm, noise))(law, t, arm, _noise(law, arm.shape))
     if signal.shape != arm.shape or signal.dtype != jnp.int32 or not bool(jnp.all((signal >= 0) & (signal < law.num_signals))):
         raise ValueError(
             f"{name}: signal({t}, arm, noise) gives {signal.dtype}{list(signal.shape)} from {show(signal.min())} to {show(signal.max())}; "
@@ -278,7 +281,7 @@ def _check_play(name: str, learner: Any, law: Delays, num_arms: int) -> None:
 def _check_watching(name: str, full: Learner, num_arms: int) -> None:
     asked = []
 
-    def is_outstanding(s):
+    def is_outstanding(s: jax.Array) -> jax.Array:
         asked.append(s)
         return jnp.zeros(jnp.broadcast_shapes(jnp.shape(s), (4,)), bool)
 

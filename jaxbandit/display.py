@@ -160,8 +160,9 @@ def table(title: str, rows: Sequence[tuple[str, str]], below: str = "", bold: se
     return f'<div><b>{escape(title)}</b><table style="margin:2px 0">{lines}</table>{below}</div>'
 
 
-def sparkline(x: Any, y: Any, low: Any = None, high: Any = None, *, width: int = 240, height: int = 48) -> str:
+def sparkline(x: Any, y: Any, low: Any = None, high: Any = None) -> str:
     """A curve and its band as a small inline SVG without axes: from 0 to the largest value."""
+    width, height = 240, 48
     x, y = np.asarray(x, float), np.asarray(y, float)
     low, high = (y if edge is None or not np.all(np.isfinite(edge)) else np.asarray(edge, float) for edge in (low, high))
     bottom, top = min(0.0, float(np.min(low))), float(np.max(high))

@@ -51,21 +51,20 @@ def advise(log: Log, *, rounds: int | None = None, runs: int = 512, seed: int = 
     random = np.random.default_rng(seed)
     levels, other = (random.uniform(size=(len(log.arms), runs)) for _ in range(2))
     futures, rehearsal = worlds(log, rounds, levels), worlds(log, rounds, other)[0]
-    options = {"rounds": rounds, "runs": runs, "key": key, "record": RECORDED}
+    options: dict[str, Any] = {"rounds": rounds, "runs": runs, "key": key, "record": RECORDED}
     players = candidates(_facts(log, rounds))
-    plays = sum(len(one.variants) * (len(one.variants) > 1) + len(futures) for one in players)
+    plays = sum(len(variants) * (len(variants) > 1) + len(futures) for variants in players.values())
     constants, lost, curves = {}, {world.name: {} for world in futures}, {}
     with Progress(progress, plays * rounds * runs, "advice") as bar:
-        for player in players:
-            bar.update(0, f"{player.label:<24}")
-            options |= {"progress": bar}
-            chosen, learner = _with_constants(player.variants, rehearsal, options)
-            constants[player.label] = chosen
+        options["progress"] = bar
+        for label, variants in players.items():
+            bar.update(0, f"{label:<24}")
+            constants[label], learner = _with_constants(variants, rehearsal, options)
             for world in futures:
                 result = simulate(learner, world.losses, world.delays, **options)
-                lost[world.name][player.label] = result.regret[-1].astype(np.float64)
+                lost[world.name][label] = result.regret[-1].astype(np.float64)
                 if world is futures[0]:
-                    curves[player.label] = estimate(result.regret, result.rounds, None)
+                    curves[label] = estimate(result.regret, result.rounds, None)
     means = log.means_at(levels)
     shares = log.counts / log.counts.sum()
     return Advice(
@@ -75,7 +74,7 @@ def advise(log: Log, *, rounds: int | None = None, runs: int = 512, seed: int = 
         seed=seed,
         worlds=futures,
         constants=constants,
-        tried={one.label: [text or "its own" for text, _ in one.variants] for one in players},
+        tried={label: [text or "its own" for text, _ in variants] for label, variants in players.items()},
         left_out=LEFT_OUT,
         lost=lost,
         curves=curves,

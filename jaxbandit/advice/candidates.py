@@ -1,6 +1,5 @@
 """The learners that advice compares: those of the registry, told what a log can tell, each with a short list of constants."""
 
-import dataclasses
 from typing import Any
 
 from jaxbandit.learners import REGISTRY
@@ -54,23 +53,17 @@ LEFT_OUT = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A learner with the constants that are tried for it."""
+def candidates(told: dict[str, float]) -> dict[str, list[tuple[str, Any]]]:
+    """Label -> the learner with each of its constants, and these as text, empty for its own.
 
-    label: str
-    variants: list[tuple[str, Any]]  # the constants as text, empty for its own; the learner with them
-
-
-def candidates(told: dict[str, float]) -> list[Candidate]:
-    """All of them, with what they must be told filled in from ``told``, by the name of the fact."""
-    found = []
+    What learners must be told is filled in from ``told``, by the name of the fact.
+    """
+    found = {}
     for label, (name, switches, constants) in TRIED.items():
         cls = REGISTRY[name]
         known = {field: told[fact] for field, fact in facts(cls).items() if fact in told}
-        variants = [
+        found[label] = [
             (", ".join(f"{key} = {value:g}" for key, value in chosen.items()), cls(**known, **switches, **chosen))
             for chosen in constants
         ]
-        found.append(Candidate(label, variants))
     return found

@@ -87,7 +87,7 @@ class Ledger:
     def _inbox(self, rows: np.ndarray, runs: np.ndarray | None = None) -> Inbox:
         """These rows of the book one after the other, or beside each other, each in its run of a fleet."""
 
-        def column(name, empty=0):
+        def column(name: str, empty: int = 0) -> np.ndarray:
             values = self.book[name]
             if not self._shape:
                 filled = np.zeros((INBOX_SINGLE, *values.shape[1:]), values.dtype)

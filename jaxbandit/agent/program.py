@@ -92,7 +92,7 @@ def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
     """Only deliver: for what does not fit into one inbox."""
     _, *rows = inbox
 
-    def observe(row, state):
+    def observe(row: jax.Array, state: Any) -> Any:
         origin, arm, loss, probability, memo = jax.tree.map(lambda leaf: jnp.asarray(leaf)[row], rows)
         observation = Observation(arm >= 0, origin, arm, loss, probability, memo)
         return _like(setup.learner.observe(state, observation), state)
@@ -103,10 +103,10 @@ def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
 def _decide(setup: Setup, state: Any, clock: Clock) -> tuple[Decision, Any]:
     t, outstanding, total = (jnp.asarray(value) for value in clock[1:4])
 
-    def words(purpose, pair=0):
+    def words(purpose: int, pair: int = 0) -> randomness.Words:
         return randomness.fold(randomness.fold(setup.streams[purpose], t), setup.runs, pair)
 
-    def is_outstanding(s):
+    def is_outstanding(s: jax.Array) -> jax.Array:
         if clock.watched is None:
             raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         return (s >= 1) & (s < t) & (clock.watched == s).any(0)

@@ -73,21 +73,16 @@ class Book:
         if self.size:
             here = np.minimum(rows, self.size - 1)
             if ((self["id"][here] == ids) & (self["status"][here] == WAITING)).all():
-                return self._checked_once(ids, here)
+                _check_distinct(ids)
+                return here
         for number, row in zip(ids.tolist(), rows.tolist(), strict=True):
             if not 1 <= number <= last:
-                raise TicketError(f"ticket {number}: no such ticket was given out; " + _range(last))
+                so_far = f"the ids so far are 1 to {last}" if last else "none was given out yet"
+                raise TicketError(f"ticket {number}: no such ticket was given out; {so_far}")
             if number in self._expired:
                 raise TicketError(f"ticket {number}: it has expired; feedback that may still come must not be expired")
             if row == self.size or self["id"][row] != number or self["status"][row] != WAITING:
                 raise TicketError(f"ticket {number}: its feedback is already in; each ticket is answered once")
-        return rows
-
-    def _checked_once(self, ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if len(ids) > 1 and not (np.diff(ids) > 0).all():
-            numbers, counts = np.unique(ids, return_counts=True)
-            if (counts > 1).any():
-                raise TicketError(f"ticket {numbers[counts > 1][0]}: it is in this batch twice; each ticket is answered once")
         return rows
 
     def arrive(self, rows: np.ndarray, losses: np.ndarray) -> None:
@@ -138,5 +133,8 @@ def as_ids(ticket: Any) -> np.ndarray:
     return ids.reshape(-1).astype(np.int64)
 
 
-def _range(last: int) -> str:
-    return f"the ids so far are 1 to {last}" if last else "none was given out yet"
+def _check_distinct(ids: np.ndarray) -> None:
+    if len(ids) > 1 and not (np.diff(ids) > 0).all():
+        numbers, counts = np.unique(ids, return_counts=True)
+        if (counts > 1).any():
+            raise TicketError(f"ticket {numbers[counts > 1][0]}: it is in this batch twice; each ticket is answered once")

@@ -84,7 +84,7 @@ def _frame(name: str, frame: Any) -> tuple[list[str], Any]:
     except (AttributeError, TypeError, IndexError, KeyError) as error:
         raise TypeError(f"{name}: give the name of a CSV or Parquet file, or a pandas or polars frame with columns") from error
 
-    def column(index):
+    def column(index: int) -> list[Any]:
         values = frame[frame.columns[index]].to_numpy()
         if values.dtype.kind == "M":  # dates without a zone; NaT is the smallest of all
             return [None if np.isnat(one) else str(one) for one in values.astype("datetime64[ns]")]

@@ -1,7 +1,7 @@
 """What a sweep says about its numbers: regret against one of them, a map over two."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -100,7 +100,7 @@ def against(
         set_y_axis(panel, np.concatenate(lowest), log_y)
         label_logarithms(panel)
     if len(groups["learner"]) + len(level) > 1:
-        _legend(made, panels)
+        place_legend(panels[0]) if len(panels) == 1 else place_common_legend(made, panels[0])
     return made
 
 
@@ -114,14 +114,6 @@ def _set_x_axis(panel: "Axes", values: np.ndarray, log: bool) -> None:
         panel.set_xlim(left=-0.15 * float(above.min()))
     else:
         panel.set_xscale("log")
-
-
-def _legend(made: "Figure", panels: Sequence["Axes"]) -> None:
-    """Inside the only panel, or one for all of them below the figure."""
-    if len(panels) == 1:
-        place_legend(panels[0])
-    else:
-        place_common_legend(made, panels[0])
 
 
 def _edges(runs: np.ndarray, band: Any) -> tuple[float, float, float]:
@@ -181,7 +173,7 @@ def heatmap(
         )
     sets = [groups["learner"]] if show == "winner" else [[learner] for learner in groups["learner"]]
     combinations = [(who, one, two) for one in groups["losses"] for two in groups["delays"] for who in sets]
-    maps = [_Map.of(table, names, *combination) for combination in combinations]
+    maps = [_Map(table, names, *combination) for combination in combinations]
     made, panels = _panels("heatmap", table, len(combinations), ax, title)
     means = np.concatenate([[0.0], *(list(one.means().values()) for one in maps)])
     for panel, one, (who, losses, delays) in zip(panels, maps, combinations, strict=True):
@@ -200,11 +192,7 @@ def heatmap(
 class _Map:
     """The runs of the learners at each pair of two numbers."""
 
-    def __init__(self, sides: tuple[list[float], list[float]], runs: Mapping[tuple[int, int], dict[str, np.ndarray]]):
-        self.sides, self.runs = sides, runs
-
-    @classmethod
-    def of(cls, table: Table, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group) -> "_Map":
+    def __init__(self, table: Table, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group):
         axes = list(table.labels)
         found: dict[tuple[float, float], dict[str, np.ndarray]] = {}
         for learner in learners:
@@ -215,13 +203,13 @@ class _Map:
                     words = ", ".join(f"{name}={value:g}" for name, value in zip(names, at, strict=True))
                     raise ValueError(f"plots.heatmap: more than one cell has {words}; choose one with .sel(...) before")
                 here[learner.label] = table.runs(place)
-        sides = tuple(sorted({point[side] for point in found}) for side in (0, 1))
+        sides = [sorted({point[side] for point in found}) for side in (0, 1)]
         if max(map(len, sides)) > MOST_CELLS:
             raise ValueError(
                 f"plots.heatmap: {len(sides[0])} x {len(sides[1])} cells are too many to be seen; at most {MOST_CELLS} a side"
             )
-        placed = {(sides[0].index(one), sides[1].index(two)): runs for (one, two), runs in found.items()}
-        return cls((sides[0], sides[1]), placed)
+        self.sides = sides
+        self.runs = {(sides[0].index(one), sides[1].index(two)): runs for (one, two), runs in found.items()}
 
     def means(self) -> dict[tuple[int, int], float]:
         """Place -> mean regret of the first learner there."""

@@ -239,7 +239,6 @@ class _Runner:
         self.files = store.files()
         self.states = States(store, self.files, kept)
         self.cells = {cell.id: cell for cell in plan.cells}
-        self.segments = {cell["id"]: store.segments(cell) for cell in store.cells.values()}
         mine = _mine(store)
         self.mine = [unit for unit in store.units() if (unit.cell, unit.block) in mine]
         self.missing = [unit for unit in self.mine if unit not in self.files or not self.states.lead_on(unit)]
@@ -254,9 +253,9 @@ class _Runner:
         for unit in self.missing:
             missing.setdefault((unit.cell, unit.start), []).append(unit)
         with self.bar:
-            for index in range(max(map(len, self.segments.values()))):
+            for index in range(max(map(len, self.states.segments.values()))):
                 waiting: deque[tuple[Cell, Segment, deque[int]]] = deque()
-                for name, segments in self.segments.items():
+                for name, segments in self.states.segments.items():
                     units = missing.get((name, segments[index].start), []) if index < len(segments) else []
                     left = deque(unit.block for unit in units if self._ready(unit))
                     if left:

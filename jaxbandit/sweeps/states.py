@@ -24,15 +24,15 @@ class States:
     def __init__(self, store: StoreWriter, files: dict[Unit, Path], kept: set[str]):
         self._store, self._files, self._kept = store, files, kept
         self._states = store.states()
-        self._segments = {cell["id"]: store.segments(cell) for cell in store.cells.values()}
+        self.segments = {name: store.segments(cell) for name, cell in store.cells.items()}
 
     def before(self, unit: Unit) -> Unit:
         """The unit that this one goes on from."""
-        segment = next(part for part in self._segments[unit.cell] if part.stop == unit.start)
+        segment = next(part for part in self.segments[unit.cell] if part.stop == unit.start)
         return Unit(unit.cell, unit.block, segment.start, segment.stop)
 
     def _after(self, unit: Unit) -> Unit | None:
-        segment = next((part for part in self._segments[unit.cell] if part.start == unit.stop), None)
+        segment = next((part for part in self.segments[unit.cell] if part.start == unit.stop), None)
         return None if segment is None else Unit(unit.cell, unit.block, segment.start, segment.stop)
 
     def lead_on(self, unit: Unit) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -161,10 +161,8 @@ class Store:
         if cell_id(result.identity) != unit.cell:
             return None, "this file belongs to another cell"
         if result.first_run != unit.block * runs or (cell and runs != cell["block"]):
-            return (
-                None,
-                f"this file has the runs {result.first_run} to {result.first_run + runs - 1}, which are not those of its name",
-            )
+            last = result.first_run + runs - 1
+            return None, f"this file has the runs {result.first_run} to {last}, which are not those of its name"
         segment = next((part for part in self.segments(cell) if part[:2] == unit[2:]), None) if cell else None
         if is_state and not result.state:
             return None, "this file has no state"
@@ -188,7 +186,7 @@ class Store:
         result = Result.concat_runs(blocks)
         return result.take_runs(0, min(self.runs, result.runs))
 
-    def damaged(self, tick: Callable[[], None] = lambda: None) -> dict[Path, str]:
+    def damaged(self) -> dict[Path, str]:
         """Unit file -> what is wrong with it: each file is read in full."""
         bad: dict[Path, str] = {}
         seen: set[tuple[Unit, bool]] = set()
@@ -197,7 +195,6 @@ class Store:
                 fault = self._fault(file, seen)
                 if fault:
                     bad[file.path] = fault
-                tick()
         return bad
 
     def _fault(self, file: UnitFile, seen: set[tuple[Unit, bool]]) -> str:

@@ -88,7 +88,7 @@ class StoreWriter(Store):
     def _write_text(self, name: str, content: str) -> None:
         write_whole(self.path / name, content, drafts=self.path / "incoming")
 
-    def write(self, unit: Unit, result: Result, keep_state: bool = True) -> tuple[Path, Path | None]:
+    def write(self, unit: Unit, result: Result, keep_state: bool) -> tuple[Path, Path | None]:
         """Add a unit, and first the state at its end if that is to be kept: a unit that is there has its state."""
         state = self._write_result(unit, result.at_end(), STATE) if keep_state else None
         return self._write_result(unit, result.without_state(), RECORDS), state

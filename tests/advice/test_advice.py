@@ -43,7 +43,7 @@ def test_every_learner_is_tried_or_left_out_for_a_reason():
     assert tried | set(candidates.LEFT_OUT) == set(jb.learners.REGISTRY)
     assert not tried & set(candidates.LEFT_OUT)
     found = candidates.candidates({"max_delay": 9.0, "horizon": 200.0, "total_delay": 900.0})
-    told = {one.label: one.variants[0][1] for one in found}
+    told = {label: variants[0][1] for label, variants in found.items()}
     assert (told["bobw"].max_delay, told["dew"].total_delay, told["successive-elimination"].horizon) == (9.0, 900.0, 200.0)
     assert told["tsallis-inf rv"].estimator == "rv"
 
