@@ -5,7 +5,7 @@ constrained adversary, gap 0.2: means move, gaps do not), and *in step with the 
 every 100 rounds). The learners that must be told something are told the truth. The last table has the largest of the three
 for each learner: what to expect of it when the game is not known.
 
-    python experiments/choosing/table.py          # some three minutes of one core
+    python experiments/choosing/table.py          # a few minutes
 """
 
 import argparse
