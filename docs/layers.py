@@ -27,7 +27,7 @@ LAYERS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "accelerators",
-        ("vectors", "evaluator", "flat", "forms", "compilers"),
+        ("vectors", "arithmetic", "evaluator", "flat", "forms", "compilers"),
         "the round for GPU and TPU, block sizes, what compilers make of it",
     ),
     (

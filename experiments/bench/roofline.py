@@ -15,6 +15,7 @@ import tempfile
 import time
 
 os.environ["PJRT_NPROC"] = "1"
+os.environ["XLA_FLAGS"] = "--xla_cpu_prefer_vector_width=512"  # as jb.use_all_cores
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {0})
 
