@@ -88,11 +88,11 @@ def against(
             colour, style = look(index)
             options = {"color": colour, "linestyle": style, "linewidth": 1.8, "label": learner.label, **line}
             with line_options("against"):
-                if learner in level:
-                    panel.axhline(mean[0], **{**options, "linewidth": 1.1, **line}) if len(mean) else None
-                else:
+                if learner not in level:
                     marks = {"marker": "o", "markersize": 4, "capsize": 2.5, "elinewidth": 1.2, **options}
                     panel.errorbar(across, mean, None if band is None else (mean - low, high - mean), **marks)
+                elif len(mean):
+                    panel.axhline(mean[0], **{**options, "linewidth": 1.1, **line})
             lowest += [mean, low[np.isfinite(low)]]
         panel.set(xlabel=words(name), ylabel=f"mean pseudo-regret at round {table.round:,}")
         panel.set_title(table.title(losses, delays) if len(combinations) > 1 else title if ax is not None else "", wrap=True)
@@ -291,5 +291,6 @@ def _panels(caller: str, table: Table, count: int, ax: Any, title: str) -> "tupl
     made, panels = figure(columns, -(-count // columns))
     for panel in panels[count:]:
         panel.remove()
-    made.suptitle(title) if title else None
+    if title:
+        made.suptitle(title)
     return made, panels[:count]

@@ -72,7 +72,7 @@ class Table:
             if coordinate.dims in [(axis,) for axis in AXES] and name not in AXES
         }
         regret = regret.drop_vars([name for name in regret.coords if name in missing])
-        array = regret.expand_dims(missing).transpose(*AXES, "run").values if missing else regret.transpose(*AXES, "run").values
+        array = regret.expand_dims(missing).transpose(*AXES, "run").values
         return cls(caller, int(round), array.astype(np.float64), labels, values_of)
 
     def runs(self, place: tuple[int, int, int]) -> np.ndarray:

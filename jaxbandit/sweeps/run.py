@@ -34,6 +34,8 @@ DEVICE_THREAD = "sweep-device"  # the name its threads begin with
 COPIES = 5  # of a block's arrays at the same time, at most: on the device (in, out, in between), on the host, being written
 PROGRAM_BYTES = 400 << 20  # what JAX and a compilation take beside the arrays
 
+Waiting = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blocks that are to be played of them
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
@@ -229,7 +231,7 @@ class _Runner:
         in_process: bool,
     ):
         self.in_process = in_process  # simulations move the bar themselves; otherwise units do when they are written
-        self.store, self.plan, self.executor, self.here = store, plan, executor, here
+        self.plan, self.executor, self.here = plan, executor, here
         self.workers, self.spread, self.unit_seconds, self.memory = workers, spread, unit_seconds, memory
         self.at_once = 2 * workers  # batches handed out: one being computed and one waiting for each worker
         self.pace: dict[str, float] = {}  # shape -> seconds for one block and round, the least seen (the first one compiles)
@@ -254,7 +256,7 @@ class _Runner:
             missing.setdefault((unit.cell, unit.start), []).append(unit)
         with self.bar:
             for index in range(max(map(len, self.states.segments.values()))):
-                waiting: deque[tuple[Cell, Segment, deque[int]]] = deque()
+                waiting: Waiting = deque()
                 for name, segments in self.states.segments.items():
                     units = missing.get((name, segments[index].start), []) if index < len(segments) else []
                     left = deque(unit.block for unit in units if self._ready(unit))
@@ -265,27 +267,26 @@ class _Runner:
     def _ready(self, unit: Unit) -> bool:
         return unit.start == 0 or self.states.before(unit) in self.files
 
-    def _pass(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> None:
-        running: dict[Future, list[Batch]] = {}
+    def _pass(self, waiting: Waiting) -> None:
+        running: dict[Future, tuple[list[Batch], int]] = {}  # and how often these were tried before
         again: deque[tuple[list[Batch], int]] = deque()  # single units that failed, and how often
-        tries: dict[Future, int] = {}
         try:
             while waiting or again or running:
                 while (waiting or again) and len(running) < self.at_once:
                     batches, attempt = again.popleft() if again else (self._next(waiting), 0)
                     future = self.executor.submit(_timed, batches, *([self.bar] if self.in_process else []))
-                    running[future], tries[future] = batches, attempt
+                    running[future] = batches, attempt
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    self._finish(future, running.pop(future), tries.pop(future), again)
+                    self._finish(future, *running.pop(future), again)
         except BaseException:
-            for future, batches in running.items():
+            for future, (batches, _) in running.items():
                 if not future.cancel() and future.done() and future.exception() is None:
                     with contextlib.suppress(StoreError):
                         self._write(batches, future.result()[1])
             raise
 
-    def _next(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> list[Batch]:
+    def _next(self, waiting: Waiting) -> list[Batch]:
         """What to play next: some blocks of the first cell in line or, where cells are packed, of all cells of its shape."""
         cell, segment, _ = waiting[0]
         if cell.form is None:
@@ -302,7 +303,7 @@ class _Runner:
                 waiting.remove(one)
         return batches
 
-    def _next_of(self, waiting: deque[tuple[Cell, Segment, deque[int]]]) -> Batch:
+    def _next_of(self, waiting: Waiting) -> Batch:
         """Some blocks of the first cell in line: as many as take ``unit_seconds``, fit the memory and are consecutive."""
         cell, segment, left_of_cell = waiting[0]
         pace = self.pace.get(cell.shape, max(self.pace.values(), default=np.inf))  # a new shape: as slow as the slowest so far

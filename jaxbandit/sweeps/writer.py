@@ -120,7 +120,8 @@ class StoreWriter(Store):
             for path in damaged:
                 if path.suffix == STATE:  # it comes back with its unit
                     for unit in path.parent.glob(f"{path.name.rpartition('_')[0]}_*{RECORDS}"):
-                        unit.unlink() if unit not in damaged else None
+                        if unit not in damaged:
+                            unit.unlink()
                 if path.is_dir():
                     try:
                         path.rmdir()
