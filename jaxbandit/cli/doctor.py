@@ -18,7 +18,6 @@ from jaxbandit.cli.run import from_words
 from jaxbandit.cli.speaking import CommandError
 from jaxbandit.forms import SIZES, Form, check_memory, choose_form, with_runs
 from jaxbandit.game import Game
-from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps.plan import Plan
 
 RUNS = SIZES[-1]  # how many runs a doctor's game has: a full block
@@ -175,7 +174,7 @@ def game_of(learner: str, arms: int, delays: str, runs: int) -> Game:
     plan = Plan.make(from_words(words) | {"rounds": 10_000, "runs": 1, "seed": 0})
     (cell,) = plan.cells
     ids = np.arange(runs, dtype=np.uint32)
-    return Game.set_up(canonical(cell.learner), canonical(cell.losses), canonical(cell.delays), jax.random.key(0), ids)
+    return Game.set_up(cell.learner, cell.losses, cell.delays, jax.random.key(0), ids)
 
 
 def _measured(game: Game, form: Form, device: Any) -> float:
