@@ -295,7 +295,7 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
     runs = (4,)
 
     @jax.jit
-    def observed(full):
+    def observed(full: Learner) -> tuple[Any, Any, list[Any]]:
         first = full.init(num_arms, runs)
         _, memo, state = full.act(first, a_round(runs))
         memo, state = a_signal(full, state, memo, runs)
@@ -328,7 +328,7 @@ def _check_sums(name: str, full: Learner, num_arms: int) -> None:
     runs = (4,)
 
     @jax.jit
-    def observed(full):
+    def observed(full: Learner) -> tuple[Any, Any]:
         _, memo, state = full.act(full.init(num_arms, runs), a_round(runs))
         whole = an_observation(runs, memo, arrived=True)
         nobody = whole._replace(origin=whole.origin + 5, arm=whole.arm - 1, probability=whole.probability / 2)
