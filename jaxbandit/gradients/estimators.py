@@ -64,7 +64,7 @@ def regret_gradient(
                      30 % for Tsallis-INF at scales below .7
     ``"unbiased"``   none                                     2 to over 1000 times    6 to 11
                                                               that of "paired"
-    ``"paired"``     O(step²)                                 2 to 40 times larger    2 for each number
+    ``"paired"``     O(step²), of means and gaps O(step⁴)     2 to 40 times larger    2 for each number, 4 for means and gaps
     ``"score"``      none                                     100 to 10⁵ times larger 1 + about 0.4 for each number
     ``"fluid"``      5 to 50 %                                none                    that of one run, whatever ``runs``
     ================ ======================================== ======================= ===================================
