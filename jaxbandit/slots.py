@@ -152,6 +152,7 @@ class SlotsInTurn(Slots):
         leaves, outstanding, _ = read
         zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
         memory = write_row(self.sums, jnp.concatenate(zeros), now)
+        then = jnp.broadcast_to(then, values.shape[-1:])  # a law may draw one delay for all runs without saying so
 
         def one_run(run, memory):
             for place, value in zip(places, values, strict=True):
