@@ -35,6 +35,7 @@ from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.pytrees import pytree_dataclass, static
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
+RAREST = 1e-30  # probability below which an arm of such losses would make ρ no number in float32
 
 
 @pytree_dataclass
@@ -112,7 +113,8 @@ class Jump:
         above = loss - pick(baseline, arm)
         weight = play_weight(x, means - baseline, squares - 2 * baseline * means + baseline**2, arm, above)
         played = pick(x, arm)
-        drift, gain = mean / x * weight * change, None
+        # change/x first: of an arm whose probability has come to 0, mean/x·weight is beyond float32, and times 0 no number.
+        drift, gain = mean * weight * (change / x), None
         if coins:
             drift = drift + (alpha_1 * (1 - baseline) + alpha_0 * baseline) * weight * likelier
             # A loss that came has a chance above 0, up to rounding.
@@ -207,6 +209,7 @@ def play_weight(x: jax.Array, means: jax.Array, squares: jax.Array, arm: jax.Arr
     all, up to second order. Among such weights these have the least variance:
     ρ = λ(1 + (r - m_I)·ℓ/s_I) with r = Σ(x m/s)/Σ(x/s) and λ such that the mean is 1, s the second moments.
     """
+    x = jnp.maximum(x, RAREST)
     inverse = x / (squares + RIDGE * x)
     total, weighted = sums(inverse, means * inverse)
     common = weighted / total

@@ -11,6 +11,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.arms import pick
 from jaxbandit.gradients import estimators as gradients
+from jaxbandit.gradients.jump import play_weight
 from jaxbandit.gradients.numbers import numbers_of
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
@@ -287,3 +288,13 @@ def test_differences_in_means_are_extrapolated(phase, tolerance):
     found = jb.regret_gradient(jb.Uniform(), Wavy(phase), jb.delays.Fixed(0), rounds=10, runs=2, key=KEY, wrt="losses")
     assert found.estimator == "paired"
     assert found.gradient.phase == pytest.approx(10 / 2 * 0.2 * 20 * np.cos(20 * phase), rel=tolerance)
+
+
+def test_an_arm_without_losses_whose_probability_came_to_zero():
+    """Dividing by its second moment and probability, both 0, makes the weight of every play of the round no number."""
+    x, means = jnp.array([jnp.finfo(jnp.float32).tiny, 0.5, 0.5]), jnp.array([0.0, 0.3, 0.3])
+    weights = [play_weight(x[:, None], means[:, None], means[:, None], jnp.array([1]), jnp.array([loss])) for loss in (0.0, 1.0)]
+    # Its mean jump is 0, so that the others' is to be 0 as well: plays of loss 0 alone count, with 1/p₀, up to the ridge.
+    none, one = np.ravel(weights)
+    assert none == pytest.approx(1 / 0.7, rel=5e-3)
+    assert 0.7 * none + 0.3 * one == pytest.approx(1, rel=1e-5)
