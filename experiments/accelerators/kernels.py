@@ -177,6 +177,11 @@ def _as_double(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def _quiet_nan(negative: bool, payload: int) -> str:
+    """The same for what is not a number, with all its bits: a whole number may stand in the place of a float32."""
+    return f"0x{negative << 63 | 0x7FF << 52 | (1 << 22 | payload) << 29:016X}"
+
+
 def _rounded(text: str) -> float:
     return struct.unpack("<f", struct.pack("<f", float(text)))[0]
 
@@ -192,6 +197,7 @@ def for_this_cpu(text: str) -> str:
         r"\bf0x([0-9A-Fa-f]{8})\b", lambda m: _as_double(struct.unpack("<f", struct.pack("<I", int(m[1], 16)))[0]), text
     )
     text = re.sub(r"(?<=[ (,])-?\d+\.\d+(?:e[+-]\d+)?(?=[,\s)\]>])", lambda m: _as_double(_rounded(m[0])), text)
+    text = re.sub(r"(?<=float )([+-])nan\(0x([0-9A-Fa-f]+)\)", lambda m: _quiet_nan(m[1] == "-", int(m[2], 16)), text)
     for word, value in (("-inf", "-inf"), (r"\+inf", "inf"), (r"\+q?nan", "nan")):
         text = re.sub(rf"(?<=float ){word}\b", _as_double(float(value)), text)
     # What only a GPU has.

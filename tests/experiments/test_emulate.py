@@ -30,7 +30,8 @@ LEARNERS = [
     "ucb1",
     "thompson",
 ]
-CERTAIN = {"ucb1", "thompson"}  # these play one arm for certain: rounding decides nothing
+WINDOW = "sliding-window-ucb(window=200)"  # overwrites a row of its memory in every round
+CERTAIN = {"ucb1", "thompson", WINDOW}  # these play one arm for certain: rounding decides nothing
 # This one plays nearly uniformly: probabilities are a unit or two in their last place apart, and a draw may still fall into that gap
 # (T4, ten arms, fixed delays: run 227 in round 481, 4e-8 from the end of an arm's cell; 0.07 such runs were to be expected).
 UNIFORM, UNITS = "bobw(max_delay=10)", 5e-7
@@ -40,6 +41,7 @@ APART, TYPICAL = 5e-4, 5e-5  # probabilities, in any run and in half of them
 # Ten arms take the compiler several times as long as four.
 CASES = [(target, learner, 4, delays) for target in ("t4", "h100") for learner in LEARNERS for delays in (FIXED, GEOMETRIC)]
 CASES += [("t4", "bobw(max_delay=10)", 10, FIXED), ("h100", "bobw(max_delay=10)", 10, GEOMETRIC)]
+CASES += [("t4", WINDOW, 4, FIXED), ("t4", WINDOW, 4, GEOMETRIC)]
 ONE = ("t4", LEARNERS[0], 4, FIXED)
 
 
@@ -178,3 +180,7 @@ def test_numbers_of_the_newer_notation():
         out = np.zeros(1, np.float32)
         play(text.replace("VALUE", written), "k", out, blocks=1, threads=1)
         assert out[0] == (ctypes.c_float.from_buffer_copy(bytes.fromhex("BE055027")[::-1]).value if value is None else value)
+    bits = np.zeros(1, np.uint32)
+    for written, expected in {"-nan(0x3FFFFF)": 0xFFFFFFFF, "+nan(0x1)": 0x7FC00001}.items():
+        play(text.replace("VALUE", written), "k", bits, blocks=1, threads=1)
+        assert bits[0] == expected
