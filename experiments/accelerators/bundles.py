@@ -3,6 +3,7 @@
     python experiments/accelerators/bundles.py                     # flat rounds, ten arms, a fixed delay of 10
     git worktree add ../pallas 18ed9d7                           # the last commit that had the kernel
     python experiments/accelerators/bundles.py --pallas ../pallas
+    python experiments/accelerators/bundles.py --blocks          # and the estimate for blocks of fewer runs
 
 A TPU issues one bundle of instructions a cycle at most, so bundles are the cycles that computing takes where no memory is waited for.
 The compiler's own ``estimated_cycles`` count memory too, but it gives none for a kernel of Pallas: bundles are what both have. Needs
@@ -11,6 +12,7 @@ the compilers (``make compilers``), no TPU.
 
 import argparse
 import collections
+import dataclasses
 import math
 import os
 import re
@@ -60,6 +62,27 @@ def flat(dump: Path) -> None:
     print(f"flat: {report['estimated_cycles_per_round']:,} estimated cycles, memory included")
 
 
+def blocks(dump: Path) -> None:
+    """Prints the compiler's estimate by the number of runs: small blocks are held in the fast memory of the chip as a whole."""
+    from jaxbandit.cli.doctor import compiled_for, game_of
+    from jaxbandit.forms import choose_form
+
+    del dump
+    for learner, law in (
+        (f"bobw(max_delay={DELAY})", f"fixed({DELAY})"),
+        ("bobw(max_delay=127)", "geometric(mean=10, bound=127)"),
+    ):
+        game = game_of(learner, ARMS, law, RUNS)
+        for runs in (RUNS >> 4, RUNS >> 3, RUNS >> 2, RUNS >> 1, RUNS):
+            form = dataclasses.replace(choose_form(game, "tpu"), block=runs)
+            report = compiled_for("tpu", game, form=form, count_registers=False)
+            cycles, moved = report["estimated_cycles_per_round"], report["bytes_per_run_round"]
+            print(
+                f"{law}, {runs:,} runs: {cycles:,} estimated cycles, {report['kernels_per_round']} kernels, {moved} bytes a run",
+                flush=True,
+            )
+
+
 def pallas(dump: Path) -> None:
     """Prints the bundles of one round in the kernel of the checkout that is on the path."""
     import jax
@@ -86,9 +109,13 @@ def pallas(dump: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pallas", type=Path, metavar="CHECKOUT", help="also the kernel of this checkout")
+    parser.add_argument("--blocks", action="store_true", help="the estimate by the number of runs, instead of bundles")
     given = parser.parse_args()
     here = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parents[2])]
-    for work, path in [("flat", here), *([("pallas", [str(given.pallas.resolve())])] if given.pallas else [])]:
+    for work, path in [
+        ("blocks" if given.blocks else "flat", here),
+        *([("pallas", [str(given.pallas.resolve())])] if given.pallas else []),
+    ]:
         with tempfile.TemporaryDirectory() as dump:
             words = {"SKIP_MDS_QUERY": "1", "ACCELERATOR_TYPE": "v5litepod-4", "WORKER_HOSTNAMES": "localhost"}
             subprocess.run(
@@ -105,7 +132,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["flat"], ["pallas"]):
-        {"flat": flat, "pallas": pallas}[sys.argv[1]](Path(sys.argv[2]))
+    WORK = {"flat": flat, "blocks": blocks, "pallas": pallas}
+    if len(sys.argv) == 3 and sys.argv[1] in WORK:
+        WORK[sys.argv[1]](Path(sys.argv[2]))
     else:
         main()
