@@ -129,6 +129,13 @@ def regret_gradient(
     note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
     if note and (estimator or any(obstacles[number] for number in numbers if number.part == "learner")):
         _say_once(note)
+    if used == "jump" and smooth and as_learner(learner).jumps_far():
+        far = (
+            f"estimator='jump': with these numbers single losses move the probabilities of {type(learner).__name__} far, and the "
+            "estimate may be off by more than 2 %; compare with estimator='paired'"
+        )
+        _say_once(far)
+        note = "; ".join(filter(None, (note, far)))
     many = sum(number.value.size for number in smooth) >= MANY
     backwards = used == "jump" and bool(smooth) and (many if reverse is None else reverse)
     copies = 2 * math.isqrt(rounds) if backwards else 1 + sum(number.value.size for number in smooth)

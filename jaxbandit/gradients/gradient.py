@@ -19,7 +19,7 @@ class Gradient:
     gradient: Any  # shaped like the learner or law, in its own coordinates, or a dict of them; 0 where it was not asked for
     error: Any  # shaped alike
     estimator: str  # the one used
-    note: str = ""  # why it is not the one asked for
+    note: str = ""  # why it is not the one asked for, or what to beware of
 
     def __repr__(self) -> str:
         slopes = ", ".join(f"{name} {value}" for name, value in self._slopes())

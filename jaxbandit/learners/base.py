@@ -135,6 +135,10 @@ class Learner:
         """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
         return jnp.full_like(probabilities, jnp.inf)
 
+    def jumps_far(self) -> bool:
+        """Whether, with these numbers, single losses move probabilities so far that the jump tangent is known to be biased."""
+        return False
+
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
         """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``.
 

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
@@ -11,6 +12,7 @@ from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, mult
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 from jaxbandit.pytrees import number, pytree_dataclass, static
 
+SLOW = 0.7  # scale below which the jump tangent was seen to be off by 2 to 30 %: docs/gradients.md
 CROSSING = 0.2  # how far from the threshold, in log x, a derivative of the baseline is taken; its square is what that leaves
 
 
@@ -57,6 +59,9 @@ class TsallisINF(ImportanceWeighted):
         tsallis = jnp.sqrt(round.time) * self.scale
         tsallis = tsallis if self.estimator == "iw" else tsallis / 2
         return tsallis, jnp.zeros_like(tsallis)
+
+    def jumps_far(self) -> bool:
+        return bool(np.min(self.scale) < (SLOW if self.estimator == "iw" else 2 * SLOW))
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
         if self.estimator == "iw":
