@@ -132,7 +132,7 @@ STEPS = {jnp.dtype(jnp.float32): 3, jnp.dtype(jnp.float64): 4}  # of Halley's me
 
 
 def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: ArrayLike) -> jax.Array:
-    """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` > 0.
+    """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` >= 0.
 
     The logit keeps the digits of q next to 0 and next to 1, where float32 could not tell two values of q apart. With
     u = log(mean/q) the condition is mean·u - rest·log(1 + mean(1 - e^{-u})/rest) = level. The left side is convex in u, its
@@ -153,12 +153,11 @@ def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: ArrayLike) -> jax
         log_ratio = jnp.maximum(log_ratio, limits.tiny)
         gone = mean * one_minus_exp(log_ratio)
         excess = mean * log_ratio - rest * log1p_from_zero(gone / safe_rest) - level
-        slope = jnp.maximum(gone, limits.tiny) / (rest + gone)
-        newton = excess / slope
-        bend = (
-            0.5 * newton * rest * (mean - gone) / ((rest + gone) ** 2 * slope)
-        )  # step times second over twice the first derivative
-        log_ratio = log_ratio - newton / (1 - jnp.clip(bend, -1, 0.5))
+        safe_gone = jnp.maximum(gone, limits.tiny)
+        newton = excess * (rest + gone) / safe_gone
+        # Its product with the second over twice the first derivative; no number only where level is 0 and nothing is left to do.
+        bend = 0.5 * (newton / safe_gone) * (rest / jnp.maximum(rest + gone, limits.tiny)) * (mean - gone)
+        log_ratio = log_ratio - newton / (1 - jnp.clip(jnp.where(jnp.isnan(bend), 0, bend), -1, 0.5))
     log_ratio = jnp.maximum(log_ratio, 0)
     one_minus_q = jnp.maximum(rest + mean * one_minus_exp(log_ratio), limits.tiny)
     return jnp.where(mean > 0, jnp.log(safe_mean) - log_ratio - jnp.log(one_minus_q), limits.min)
