@@ -21,7 +21,7 @@ BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (`jaxbandi
 SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
 RINGS = (32, 256, 2048)  # rows that plays wait in; few, so that games that differ in a fixed delay share a program
 LARGEST_RING = 1 << 18  # rows times arms; above, a ring has no row more than it needs
-FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 24, 1 << 14  # on a CPU: up to how many arms, rows times arms, plays wait in slots
+FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 20, 1 << 14  # on a CPU: up to how many arms, rows times arms, plays wait in slots
 CHUNK = 64  # rounds in a loop of known length
 MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
 

@@ -132,11 +132,10 @@ def play_rounds(
     # What is kept of the rings is laid out by the law's bound alone, whatever this form adds to them.
     kept = start_shapes(form.laid_out(game), size)
     game = form.applied(game)
+    # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = start_shapes(game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities, "form": form}
-    if game.runs.size > size:
-        # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
-        advance.eval_shape(with_runs(game, size), like, *_segment(stretch.recorded, stretch.width, done, 1)[:2], **options)
+    advance.eval_shape(with_runs(game, size), like, *_segment(stretch.recorded, stretch.width, done, 1)[:2], **options)
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
     def play(block: Block) -> tuple[Records, State]:

@@ -104,8 +104,8 @@ def test_slots_written_in_turn():
 @pytest.mark.parametrize(
     ("learner", "arms", "delays", "waiting"),
     [
-        (jb.BestOfBothWorlds(127), 24, D.Geometric(9.0, bound=127), "slots in turn"),
-        (jb.BestOfBothWorlds(127), 25, D.Geometric(9.0, bound=127), "listed"),  # too many arms
+        (jb.BestOfBothWorlds(127), 20, D.Geometric(9.0, bound=127), "slots in turn"),
+        (jb.BestOfBothWorlds(127), 21, D.Geometric(9.0, bound=127), "listed"),  # too many arms
         (jb.BestOfBothWorlds(4095), 10, D.Geometric(9.0, bound=4095), "listed"),  # too many rows
         (jb.BestOfBothWorlds(4095), 4, D.Geometric(9.0, bound=4095), "slots in turn"),  # however many rows
         (jb.BestOfBothWorlds(127), 10, D.Geometric(9.0, bound=127, shared=True), "listed"),  # one list for all runs is cheaper
