@@ -58,6 +58,7 @@ def _advance(
 
 # They live as long as the module: JAX's caches know functions by reference.
 start, advance = compiled(_start), compiled(_advance)
+tracing = threading.Lock()  # two threads that ask for one program at once would both trace it
 
 
 def platform() -> str:

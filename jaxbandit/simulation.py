@@ -14,7 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import randomness
-from jaxbandit.blocks import Block, advance, form_for, join, leaves_with_runs, play_blocks, start, start_shapes, with_runs
+from jaxbandit.blocks import (
+    Block,
+    advance,
+    form_for,
+    join,
+    leaves_with_runs,
+    play_blocks,
+    start,
+    start_shapes,
+    tracing,
+    with_runs,
+)
 from jaxbandit.forms import Form
 from jaxbandit.game import Game, Records, State, checked_game
 from jaxbandit.progress import Progress, showing
@@ -135,7 +146,8 @@ def play_rounds(
     # Trace here, once; each device's thread then compiles for its own device, at the same time as the others.
     like = start_shapes(game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities, "form": form}
-    advance.eval_shape(with_runs(game, size), like, *_segment(stretch.recorded, stretch.width, done, 1)[:2], **options)
+    with tracing:
+        advance.eval_shape(with_runs(game, size), like, *_segment(stretch.recorded, stretch.width, done, 1)[:2], **options)
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
     def play(block: Block) -> tuple[Records, State]:
