@@ -78,8 +78,9 @@ def figure(tables: Tables) -> "Figure":
     """Speed along each axis that is varied."""
     from matplotlib.figure import Figure
 
-    page = Figure(figsize=(14, 6.5), layout="constrained")
-    axes = page.subplots(2, 4)
+    lower = max(3.25, 0.17 * max(map(len, tables.values()), default=0))  # inches, so that the names of all learners can be read
+    page = Figure(figsize=(14, 3.25 + lower), layout="constrained")
+    axes = page.subplots(2, 4, height_ratios=(3.25, lower))
     axes.flat[-1].set_axis_off()
     for axis, (title, rows), colour in zip(axes.flat, tables.items(), COLOURS * 2, strict=False):
         names, speeds = list(rows), [row["rounds_per_second"] / 1e6 for row in rows.values()]
