@@ -1,8 +1,8 @@
 """Every path of a small game: what a gradient estimator gives on average, exactly, with no sampling.
 
 Two arms and losses of two values make 4^T paths of arms and losses. :func:`expected_regret` plays them in plain NumPy
-float64, with its own learners; :func:`expected_estimate` plays them in the library, one run for each path, and weighs what
-each run would have contributed to the gradient by the probability of its path.
+float64, with its own learners (of which :class:`Hedge` may have K arms, with (2K)^T paths); :func:`expected_estimate` plays them in
+the library, one run for each path, and weighs what each run would have contributed to the gradient by the probability of its path.
 """
 
 import dataclasses
@@ -51,8 +51,9 @@ class Rule:
         raise NotImplementedError
 
     def estimate(self, x, t, arm, loss):
-        rows = np.arange(2)[:, None] == arm
-        return np.where(rows, loss / x, 0)
+        rows = np.arange(len(x))[:, None] == arm
+        # Where a play has probability 0, after rounding, its path counts for nothing.
+        return np.where(rows, loss, 0) / np.where(rows & (x > 0), x, 1)
 
 
 @dataclasses.dataclass
@@ -97,7 +98,8 @@ class Hedge(Rule):
     scale: float
 
     def probabilities(self, losses, t, total):
-        return softmax(losses, self.scale * np.sqrt(np.log(2) / (2 / 2 * t + total)))
+        arms = len(losses)
+        return softmax(losses, self.scale * np.sqrt(np.log(arms) / (arms / 2 * t + total)))
 
 
 @dataclasses.dataclass
@@ -119,24 +121,26 @@ def expected_regret(rule: Rule, values, chances, rounds: int, delay: int) -> flo
     """E Σ_t <x_t, m - min m>; the loss of arm i is ``values[i][1]`` with probability ``chances[i]``, else ``values[i][0]``."""
     values, chances = np.asarray(values, float), np.asarray(chances, float)
     means = values[:, 1] * chances + values[:, 0] * (1 - chances)
-    path = np.arange(4**rounds)
-    weight, losses, regret, waiting, total = np.full(4**rounds, 4.0**-rounds), np.zeros((2, 4**rounds)), 0.0, [], 0
+    arms = len(chances)
+    path = np.arange((2 * arms) ** rounds)
+    weight, losses, regret, waiting, total = np.full(path.size, 1 / path.size), np.zeros((arms, path.size)), 0.0, [], 0
     for t in range(1, rounds + 1):
         total += min(t - 1, delay)
         x = rule.probabilities(losses, t, total)
         regret += float((weight * ((means - means.min()) @ x)).sum())
-        arm, high = outcomes(path, t)
-        # A path that has come this far stands for one in four of the paths that share its past.
-        weight = 4 * weight * x[arm, path] * np.where(high == 1, chances[arm], 1 - chances[arm])
+        arm, high = outcomes(path, t, arms)
+        # A path that has come this far stands for one in 2K of the paths that share its past.
+        weight = 2 * arms * weight * x[arm, path] * np.where(high == 1, chances[arm], 1 - chances[arm])
         waiting.append(rule.estimate(x, t, arm, values[arm, high]))
         if len(waiting) > delay:
             losses = losses + waiting.pop(0)
     return regret
 
 
-def outcomes(path, t):
-    """The arm and which of its two losses, in round t of a path: two binary digits of its number."""
-    return path // 4 ** (t - 1) % 2, path // 4 ** (t - 1) // 2 % 2
+def outcomes(path, t, arms=2):
+    """The arm and which of its two losses, in round t of a path: a digit of its number, base 2K."""
+    digit = path // (2 * arms) ** (t - 1) % (2 * arms)
+    return digit % arms, digit // arms
 
 
 def true_gradient(rule: Rule, field: str, *game) -> float:

@@ -137,7 +137,7 @@ class Pairs(NamedTuple):
     minus: np.ndarray
     weight: np.ndarray
 
-    def where(self, mask: np.ndarray) -> "Pairs":
+    def where(self, mask: np.ndarray | slice) -> "Pairs":
         return Pairs(*(column[mask] for column in self))
 
 
@@ -253,8 +253,10 @@ def differences(work: Work, found: FirstPass, pairs: Pairs, record: np.ndarray) 
 
     def summed(values: np.ndarray) -> np.ndarray:
         """Sums over the pairs of each run: ``[..., runs]`` of ``[..., pairs]``."""
-        rows = [np.bincount(pairs.run, pairs.weight * row, found.regret.size) for row in values.reshape(-1, pairs.run.size)]
-        return np.stack(rows).reshape(*values.shape[:-1], -1)
+        total = np.empty((*values.shape[:-1], found.regret.size))
+        for place in np.ndindex(values.shape[:-1]):
+            total[place] = np.bincount(pairs.run, pairs.weight * values[place], found.regret.size)
+        return total
 
     return summed(regret - less), summed(features - features_less)
 
