@@ -2,85 +2,120 @@
 
     python experiments/gradients/unbiased.py [RUNS] [FILE]
 
-Nine of the 27 settings arms × delay × constants: arms and delay grow together, each with the paper's, lower and tuned constants of MZS22.
-Derivative in the logarithm of ``factor``, T = 500, coins with a gap of .2. "Path derivative and branches" is the unbiased estimator with nothing in place
-of the jump: what measure-valued derivatives, smoothed perturbation analysis and stochastic automatic differentiation have in common, the
-part of the jump and the part of the path estimated apart, with the play left out as their second measure. Cost is processor time over that of a
-simulation of as many runs. FILE, by default unbiased.json beside this script, gets all numbers.
+27 settings: 2, 5 and 10 arms, delays 0, 5 and 20, each with the paper's, lower and tuned constants of MZS22. Derivative in the logarithm of
+``factor``, T = 500, coins with a gap of .2, 2048 runs by default; all estimators with their control variates. Cost is processor time
+over that of a simulation of as many runs, each the least of five calls after a first one that compiles.
+
+FILE, by default unbiased.json beside this script, gets all numbers after each setting. Settings that it has already, with as many runs, are
+not measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
 """
 
+import functools
+import itertools
 import json
 import math
+import os
 import sys
+import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import jax.numpy as jnp
-from table import cpu_time
+import other_estimators
 
 import jaxbandit as jb
-from jaxbandit.gradients import unbiased
-from jaxbandit.gradients.jump import Jump, JumpTangent
-from jaxbandit.pytrees import pytree_dataclass
 
-ROUNDS, GAP = 500, 0.2
-SHAPES = [(2, 0), (5, 5), (10, 20)]  # arms, delay
+ROUNDS, GAP, CALLS = 500, 0.2, 5
+ARMS, DELAYS = (2, 5, 10), (0, 5, 20)
 CONSTANTS = {"the paper's (10, 24)": (10.0, 24.0), "lower (1, 1)": (1.0, 1.0), "tuned (.1, .5)": (0.1, 0.5)}
-ROWS = {
-    "paired differences, step .3": "paired",
-    "jump tangent": "jump",
-    "unbiased": "unbiased",
-    "path derivative and branches": "unbiased",
-    "score function": "score",
+LIBRARY = {"paired differences, step .3": "paired", "jump tangent": "jump", "unbiased": "unbiased", "score function": "score"}
+OTHERS = {
+    "measure-valued derivatives": "measure-valued",
+    "smoothed perturbation analysis": "smoothed",
+    "stochastic AD": "stochastic AD",
 }
+PAIRED, JUMP, UNBIASED = "paired differences, step .3", "jump tangent", "unbiased"
+ROWS = [PAIRED, JUMP, UNBIASED, *OTHERS, "score function"]
 HERE = Path(__file__).parent / "unbiased.json"
 
 
-@pytree_dataclass
-class PathOnly(JumpTangent):
-    """Feedback with the derivative of the weight 1/x alone: nothing stands for the jump."""
+def slope_of(row: str, game: tuple[Any, ...], options: dict[str, int]) -> tuple[float, float]:
+    """The derivative in ``factor`` by the estimator of a row, and its standard error."""
+    if row in OTHERS:
+        return other_estimators.gradient(*game, number="factor", estimator=OTHERS[row], **options)
+    found = jb.regret_gradient(*game, only=["factor"], estimator=LIBRARY[row], **options)
+    return float(found.gradient.factor), float(found.error.factor)
 
-    def of_play(self, game, state, round, probabilities, arm, loss):
-        means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
-        nothing = jnp.zeros_like(loss)
-        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances, self.horizon, nothing)
+
+def timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a function, and the least processor time of some calls, since other programs may slow one down."""
+    result, seconds = function(), []
+    for _ in range(CALLS):
+        start = time.process_time()
+        function()
+        seconds.append(time.process_time() - start)
+    return result, min(seconds)
+
+
+def measured(arms: int, delay: int, constants: str, runs: int) -> list[dict[str, Any]]:
+    """All rows of one setting."""
+    linear, factor = CONSTANTS[constants]
+    law, delays = jb.losses.Bernoulli([0.5 - GAP] + [0.5] * (arms - 1)), jb.delays.Fixed(delay)
+    game = jb.BestOfBothWorlds(max(delay, 1), linear, factor), law, delays
+    options = {"rounds": ROUNDS, "runs": runs, "seed": 0}
+    _, simulation = timed(lambda: jb.simulate(*game, record=1, **options))
+    found = []
+    for row in ROWS:
+        (slope, error), seconds = timed(functools.partial(slope_of, row, game, options))
+        cost = seconds / simulation
+        scaled = factor * error * math.sqrt(cost * runs / 2048)  # as if 2048 runs had been made
+        setting = {"arms": arms, "delay": delay, "constants": constants, "runs": runs, "estimator": row}
+        found.append(setting | {"cost": cost, "slope": factor * slope, "error": factor * error, "SE × √cost": scaled})
+    return found
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    """SE × √cost for each delay, and ratios to that of paired differences; cells: the paper's / lower / tuned constants."""
+    by_setting = {(one["arms"], one["delay"], one["constants"], one["estimator"]): one for one in found}
+
+    def cells(arms: int, delay: int, row: str, over: str = "") -> str:
+        places = [(arms, delay, constants) for constants in CONSTANTS]
+        values = [by_setting[*place, row]["SE × √cost"] for place in places]
+        below = [by_setting[*place, over]["SE × √cost"] if over else 1 for place in places]
+        return " / ".join(
+            f"{value / one:.2g}" if value / one < 100 else f"{value / one:.0f}" for value, one in zip(values, below)
+        )
+
+    for delay in DELAYS:
+        print(f"\n| d = {delay} | cost, in simulations | " + " | ".join(f"K = {arms}" for arms in ARMS) + " |")
+        print("|---|---|" + "---|" * len(ARMS))
+        for row in ROWS:
+            costs = [one["cost"] for one in found if one["delay"] == delay and one["estimator"] == row]
+            values = " | ".join(cells(arms, delay, row) for arms in ARMS)
+            print(f"| {row} | {min(costs):.1f} to {max(costs):.1f} | {values} |")
+    print("\n| K, d | " + " | ".join(f"{row}, over paired" for row in ROWS[1:]) + " |")
+    print("|---|" + "---|" * len(ROWS[1:]))
+    for arms, delay in itertools.product(ARMS, DELAYS):
+        print(f"| {arms}, {delay} | " + " | ".join(cells(arms, delay, row, PAIRED) for row in ROWS[1:]) + " |")
 
 
 def main(runs: int, file: Path) -> None:
-    found = []
-    print("| K, d | constants | " + " | ".join(f"{row}: SE × √cost | value ± SE" for row in ROWS) + " |")
-    print("|---|---|" + "---|---|" * len(ROWS))
-    for arms, delay in SHAPES:
-        law, delays, costs = jb.losses.Bernoulli([0.5 - GAP] + [0.5] * (arms - 1)), jb.delays.Fixed(delay), {}
-        for constants, (linear, factor) in CONSTANTS.items():
-            learner, cells = jb.BestOfBothWorlds(max(delay, 1), linear, factor), []
-            options = {"rounds": ROUNDS, "runs": runs, "seed": 0}
-            if not costs:
-                # Plain rounds on arrays, as all estimators play them.
-                _, simulation = cpu_time(lambda: jb.simulate(learner, law, delays, record=1, **options))  # noqa: B023
-            for row, estimator in ROWS.items():
-                unbiased.JumpTangent = PathOnly if row.startswith("path") else JumpTangent
-
-                def gradient(learner=learner, law=law, delays=delays, estimator=estimator):
-                    return jb.regret_gradient(learner, law, delays, only=["factor"], estimator=estimator, **options)  # noqa: B023
-
-                if row in costs:
-                    one = gradient()
-                else:
-                    one, seconds = cpu_time(gradient)
-                    costs[row] = seconds / simulation
-                slope, error = (factor * float(part.factor) for part in (one.gradient, one.error))
-                scaled = error * math.sqrt(costs[row] * runs / 2048)  # as if 2048 runs had been made
-                found.append(
-                    {"arms": arms, "delay": delay, "constants": constants, "estimator": row, "cost": costs[row], "slope": slope}
-                    | {"error": error, "SE × √cost": scaled}
-                )
-                cells.append(f"{scaled:.3g} | {slope:.4g} ± {error:.2g}")
-            print(f"| {arms}, {delay} | {constants} | " + " | ".join(cells) + " |", flush=True)
-        print("cost, in simulations: " + ", ".join(f"{row} {cost:.1f}" for row, cost in costs.items()), flush=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+    found = [one for one in json.loads(file.read_text()) if one.get("runs") == runs] if file.exists() else []
+    done = {(one["arms"], one["delay"], one["constants"]) for one in found}
+    for setting in itertools.product(ARMS, DELAYS, CONSTANTS):
+        if setting in done:
+            continue
+        found += measured(*setting, runs)
+        part = file.with_name(file.name + ".part")
+        part.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        os.replace(part, file)
+        print(setting, {one["estimator"]: f"{one['SE × √cost']:.3g}" for one in found[-len(ROWS) :]}, flush=True)
+    show(found)
 
 
 if __name__ == "__main__":
     jb.use_all_cores()
+    warnings.filterwarnings("ignore", ".*plays nearly uniformly.*")  # so it does, with the paper's constants
     given = sys.argv[1:]
     main(int(given[0]) if given else 2048, Path(given[1]) if len(given) > 1 else HERE)
