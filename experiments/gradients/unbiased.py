@@ -3,11 +3,11 @@
     python experiments/gradients/unbiased.py [RUNS] [FILE]
 
 27 settings: 2, 5 and 10 arms, delays 0, 5 and 20, each with the paper's, lower and tuned constants of MZS22. Derivative in the logarithm of
-``factor``, T = 500, coins with a gap of .2, 2048 runs by default; all estimators with their control variates. Cost is processor time
+``factor``, T = 500, coins with a gap of .2, 8192 runs by default; all estimators with their control variates. Cost is processor time
 over that of a simulation of as many runs, each the least of five calls after a first one that compiles.
 
-FILE, by default unbiased.json beside this script, gets all numbers after each setting. Settings that it has already, with as many runs, are
-not measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
+FILE, by default unbiased.json beside this script, gets all numbers after each setting. What it has already, with as many runs, is not
+measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
 """
 
 import functools
@@ -29,14 +29,20 @@ import jaxbandit as jb
 ROUNDS, GAP, CALLS = 500, 0.2, 5
 ARMS, DELAYS = (2, 5, 10), (0, 5, 20)
 CONSTANTS = {"the paper's (10, 24)": (10.0, 24.0), "lower (1, 1)": (1.0, 1.0), "tuned (.1, .5)": (0.1, 0.5)}
-LIBRARY = {"paired differences, step .3": "paired", "jump tangent": "jump", "unbiased": "unbiased", "score function": "score"}
+LIBRARY = {
+    "paired differences, step .3": {"estimator": "paired"},
+    "paired differences, step .1": {"estimator": "paired", "step": 0.1},
+    "jump tangent": {"estimator": "jump"},
+    "unbiased": {"estimator": "unbiased"},
+    "score function": {"estimator": "score"},
+}
 OTHERS = {
     "measure-valued derivatives": "measure-valued",
     "smoothed perturbation analysis": "smoothed",
     "stochastic AD": "stochastic AD",
 }
-PAIRED, JUMP, UNBIASED = "paired differences, step .3", "jump tangent", "unbiased"
-ROWS = [PAIRED, JUMP, UNBIASED, *OTHERS, "score function"]
+PAIRED, *MORE, SCORE = LIBRARY
+ROWS = [PAIRED, *MORE, *OTHERS, SCORE]
 HERE = Path(__file__).parent / "unbiased.json"
 
 
@@ -44,7 +50,7 @@ def slope_of(row: str, game: tuple[Any, ...], options: dict[str, int]) -> tuple[
     """The derivative in ``factor`` by the estimator of a row, and its standard error."""
     if row in OTHERS:
         return other_estimators.gradient(*game, number="factor", estimator=OTHERS[row], **options)
-    found = jb.regret_gradient(*game, only=["factor"], estimator=LIBRARY[row], **options)
+    found = jb.regret_gradient(*game, only=["factor"], **LIBRARY[row], **options)
     return float(found.gradient.factor), float(found.error.factor)
 
 
@@ -58,15 +64,15 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, min(seconds)
 
 
-def measured(arms: int, delay: int, constants: str, runs: int) -> list[dict[str, Any]]:
-    """All rows of one setting."""
+def measured(rows: list[str], runs: int, arms: int, delay: int, constants: str) -> list[dict[str, Any]]:
+    """Some rows of one setting."""
     linear, factor = CONSTANTS[constants]
     law, delays = jb.losses.Bernoulli([0.5 - GAP] + [0.5] * (arms - 1)), jb.delays.Fixed(delay)
     game = jb.BestOfBothWorlds(max(delay, 1), linear, factor), law, delays
     options = {"rounds": ROUNDS, "runs": runs, "seed": 0}
     _, simulation = timed(lambda: jb.simulate(*game, record=1, **options))
     found = []
-    for row in ROWS:
+    for row in rows:
         (slope, error), seconds = timed(functools.partial(slope_of, row, game, options))
         cost = seconds / simulation
         scaled = factor * error * math.sqrt(cost * runs / 2048)  # as if 2048 runs had been made
@@ -102,15 +108,19 @@ def show(found: list[dict[str, Any]]) -> None:
 
 def main(runs: int, file: Path) -> None:
     found = [one for one in json.loads(file.read_text()) if one.get("runs") == runs] if file.exists() else []
-    done = {(one["arms"], one["delay"], one["constants"]) for one in found}
     for setting in itertools.product(ARMS, DELAYS, CONSTANTS):
-        if setting in done:
+        done = {one["estimator"] for one in found if (one["arms"], one["delay"], one["constants"]) == setting}
+        missing = [row for row in ROWS if row not in done]
+        if not missing:
             continue
-        found += measured(*setting, runs)
+        found += measured(missing, runs, *setting)
+        found.sort(
+            key=lambda one: (one["arms"], one["delay"], list(CONSTANTS).index(one["constants"]), ROWS.index(one["estimator"]))
+        )
         part = file.with_name(file.name + ".part")
         part.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
         os.replace(part, file)
-        print(setting, {one["estimator"]: f"{one['SE × √cost']:.3g}" for one in found[-len(ROWS) :]}, flush=True)
+        print(*setting, "measured", flush=True)
     show(found)
 
 
@@ -118,4 +128,4 @@ if __name__ == "__main__":
     jb.use_all_cores()
     warnings.filterwarnings("ignore", ".*plays nearly uniformly.*")  # so it does, with the paper's constants
     given = sys.argv[1:]
-    main(int(given[0]) if given else 2048, Path(given[1]) if len(given) > 1 else HERE)
+    main(int(given[0]) if given else 8192, Path(given[1]) if len(given) > 1 else HERE)
