@@ -231,7 +231,7 @@ def gradient(
 
 def differences(work: Work, found: FirstPass, pairs: Pairs, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted differences of regret ``[runs]`` and of control variates ``[C, K, runs]``, summed over the pairs of each run."""
-    means = np.asarray(work.game.losses.means)
+    means = np.asarray(work.game.losses.expected(jnp.int32(1)))  # the same in all rounds
 
     def brings(pairs: Pairs, arm: np.ndarray) -> np.ndarray:
         """The arm whose estimate a play of ``arm`` raises; -1 where the loss is 0, which raises none."""
@@ -268,7 +268,7 @@ def replay(work: Work, run: np.ndarray, rounds: np.ndarray, arm: np.ndarray, los
 
     def play(block: Block) -> PerRun:
         round, arm, loss = (column[block.first : block.first + work.size] for column in columns)
-        feedback = Replaced(round.astype(np.int32), arm.astype(np.int32), loss.astype(float_dtype()))
+        feedback = Replaced(jnp.asarray(round, jnp.int32), jnp.asarray(arm, jnp.int32), jnp.asarray(loss, float_dtype()))
         found = regrets(dataclasses.replace(block.game, feedback=block.put(feedback)), block.put(record), chunk=work.chunk)
         return dataclasses.replace(jax.tree.map(np.asarray, found), rounds=None)
 

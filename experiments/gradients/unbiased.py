@@ -46,7 +46,7 @@ ROWS = [PAIRED, *MORE, *OTHERS, SCORE]
 HERE = Path(__file__).parent / "unbiased.json"
 
 
-def slope_of(row: str, game: tuple[Any, ...], options: dict[str, int]) -> tuple[float, float]:
+def slope_of(row: str, game: tuple[Any, ...], options: dict[str, Any]) -> tuple[float, float]:
     """The derivative in ``factor`` by the estimator of a row, and its standard error."""
     if row in OTHERS:
         return other_estimators.gradient(*game, number="factor", estimator=OTHERS[row], **options)
@@ -69,7 +69,7 @@ def measured(rows: list[str], runs: int, arms: int, delay: int, constants: str) 
     linear, factor = CONSTANTS[constants]
     law, delays = jb.losses.Bernoulli([0.5 - GAP] + [0.5] * (arms - 1)), jb.delays.Fixed(delay)
     game = jb.BestOfBothWorlds(max(delay, 1), linear, factor), law, delays
-    options = {"rounds": ROUNDS, "runs": runs, "seed": 0}
+    options: dict[str, Any] = {"rounds": ROUNDS, "runs": runs, "seed": 0}
     _, simulation = timed(lambda: jb.simulate(*game, record=1, **options))
     found = []
     for row in rows:
@@ -83,27 +83,28 @@ def measured(rows: list[str], runs: int, arms: int, delay: int, constants: str) 
 
 def show(found: list[dict[str, Any]]) -> None:
     """SE × √cost for each delay, and ratios to that of paired differences; cells: the paper's / lower / tuned constants."""
-    by_setting = {(one["arms"], one["delay"], one["constants"], one["estimator"]): one for one in found}
+    by_setting = {(one["arms"], one["delay"], one["constants"], one["estimator"]): one["SE × √cost"] for one in found}
 
-    def cells(arms: int, delay: int, row: str, over: str = "") -> str:
-        places = [(arms, delay, constants) for constants in CONSTANTS]
-        values = [by_setting[*place, row]["SE × √cost"] for place in places]
-        below = [by_setting[*place, over]["SE × √cost"] if over else 1 for place in places]
-        return " / ".join(
-            f"{value / one:.2g}" if value / one < 100 else f"{value / one:.0f}" for value, one in zip(values, below)
-        )
+    def cell(arms: int, delay: int, rows: list[str], over: str = "") -> str:
+        """The least of some rows, or its ratio to that of another one."""
+        numbers = []
+        for constants in CONSTANTS:
+            least = min(by_setting[arms, delay, constants, row] for row in rows)
+            numbers.append(least / by_setting[arms, delay, constants, over] if over else least)
+        return " / ".join(f"{number:.2g}" if number < 100 else f"{number:.0f}" for number in numbers)
 
     for delay in DELAYS:
         print(f"\n| d = {delay} | cost, in simulations | " + " | ".join(f"K = {arms}" for arms in ARMS) + " |")
         print("|---|---|" + "---|" * len(ARMS))
         for row in ROWS:
             costs = [one["cost"] for one in found if one["delay"] == delay and one["estimator"] == row]
-            values = " | ".join(cells(arms, delay, row) for arms in ARMS)
+            values = " | ".join(cell(arms, delay, [row]) for arms in ARMS)
             print(f"| {row} | {min(costs):.1f} to {max(costs):.1f} | {values} |")
-    print("\n| K, d | " + " | ".join(f"{row}, over paired" for row in ROWS[1:]) + " |")
-    print("|---|" + "---|" * len(ROWS[1:]))
+    groups = {"jump tangent": ["jump tangent"], "unbiased": ["unbiased"], "the best without a bias": ["unbiased", *OTHERS, SCORE]}
+    print(f"\n| K, d; over {PAIRED} | " + " | ".join(groups) + " |")
+    print("|---|" + "---|" * len(groups))
     for arms, delay in itertools.product(ARMS, DELAYS):
-        print(f"| {arms}, {delay} | " + " | ".join(cells(arms, delay, row, PAIRED) for row in ROWS[1:]) + " |")
+        print(f"| {arms}, {delay} | " + " | ".join(cell(arms, delay, rows, PAIRED) for rows in groups.values()) + " |")
 
 
 def main(runs: int, file: Path) -> None:

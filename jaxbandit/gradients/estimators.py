@@ -62,10 +62,10 @@ def regret_gradient(
     ================ ======================================== ======================= ===================================
     ``"jump"``       no bound proved; mostly below 2 %, 2 to  smallest                1 + about 0.4 for each number
                      30 % for Tsallis-INF at scales below .7
-    ``"unbiased"``   none                                     2 to over 1000 times    6 to 11
-                                                              that of "paired"
-    ``"paired"``     O(step²), of means and gaps O(step⁴)     2 to 40 times larger    2 for each number, 4 for means and gaps
-    ``"score"``      none                                     100 to 10⁵ times larger 1 + about 0.4 for each number
+    ``"unbiased"``   none                                     1 to 3000 times that of 6 to 10
+                                                              "paired"
+    ``"paired"``     O(step²), of means and gaps O(step⁴)     1 to 40 times larger    2 for each number, 4 for means and gaps
+    ``"score"``      none                                     2 to 10⁵ times larger   1 + about 0.4 for each number
     ``"fluid"``      5 to 50 %                                none                    that of one run, whatever ``runs``
     ================ ======================================== ======================= ===================================
 

@@ -1,6 +1,7 @@
 """The estimators of the literature in ``experiments/gradients``: their mean is the derivative of the expected regret."""
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -65,3 +66,16 @@ def test_the_mean_is_the_exact_derivative(name, estimator, others, monkeypatch):
     # A tenth of what the branches bring would have been seen: without any, the error is fifty of these errors.
     monkeypatch.setitem(others.PAIRS, estimator, lambda *given: pairs(*given).where(slice(0)))
     assert abs(estimate()[0] - truth) > 50 * error
+
+
+def test_tables_of_the_page_are_those_of_the_stored_numbers(others, capsys):
+    import unbiased  # found as `others` was
+
+    try:
+        unbiased.show(json.loads((HERE / "unbiased.json").read_text()))
+    finally:
+        sys.modules.pop("unbiased")
+    page = (HERE.parents[1] / "docs" / "gradients.md").read_text()
+    tables = capsys.readouterr().out.strip().split("\n\n")
+    assert len(tables) == 4
+    assert [table for table in tables if f"\n\n{table}\n\n" not in page] == []
