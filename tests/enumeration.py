@@ -1,8 +1,9 @@
 """Every path of a small game: what a gradient estimator gives on average, exactly, with no sampling.
 
 Two arms and losses of two values make 4^T paths of arms and losses. :func:`expected_regret` plays them in plain NumPy
-float64, with its own learners (of which :class:`Hedge` may have K arms, with (2K)^T paths); :func:`expected_estimate` plays them in
-the library, one run for each path, and weighs what each run would have contributed to the gradient by the probability of its path.
+float64, with its own learners (of which :class:`Hedge` may have K arms, with (2K)^T paths); :func:`expected_estimate` plays
+them in the library, one run for each path, and weighs what each run would have contributed to the gradient by the probability
+of its path.
 """
 
 import dataclasses

@@ -1,20 +1,20 @@
 """Three estimators of the literature without a bias, for the table of unbiased.py: ``gradient(..., estimator)``.
 
-Each adds two parts. The part of the path is the derivative of a run with its arms held, the weight 1/x of an estimate included. The part of
-the drawn arm, Σ_i dx_i E[regret | arm i is played in this round], summed over the rounds, comes from branches: the same run with the same
-words, in which the play of one round is that of another arm. The three differ in the branches that they draw.
+Each adds two parts. The part of the path is the derivative of a run with its arms held, the weight 1/x of an estimate included.
+The part of the drawn arm, Σ_i dx_i E[regret | arm i is played in this round], summed over the rounds, comes from branches: the
+same run with the same words, in which the play of one round is that of another arm. The three differ in the branches they draw.
 
-- ``"measure-valued"`` (Pflug 1989, Heidergott & Vázquez-Abad 2008): dx = c(ν⁺ - ν⁻) with two laws ν± of the arm. In rounds drawn at
-  random: c/chance times the regret with an arm of ν⁺ less that with an arm of ν⁻.
-- ``"smoothed"``, smoothed perturbation analysis (Gong & Ho 1987, Fu & Hu 1997): an arm is a cell of the cumulative sum of x, in which the
-  random number of the round falls. Where the end of its cell moves towards it, the play changes to the next arm at the rate
-  -dc/x. In rounds drawn at random: rate/chance times the regret after the change less that of the run.
-- ``"stochastic AD"`` (Arya, Schauer, Schäfer & Rackauckas 2022): the same changes at the same rates in all rounds, of which a run keeps one, with
-  probability in proportion to its rate, and gives it the sum of all rates as weight.
+- ``"measure-valued"`` (Pflug 1989, Heidergott & Vázquez-Abad 2008): dx = c(ν⁺ - ν⁻) with two laws ν± of the arm. In rounds
+  drawn at random: c/chance times the regret with an arm of ν⁺ less that with an arm of ν⁻.
+- ``"smoothed"``, smoothed perturbation analysis (Gong & Ho 1987, Fu & Hu 1997): an arm is a cell of the cumulative sum of x, in
+  which the random number of the round falls. Where an end of its cell moves towards it, the play changes to the arm beyond, at
+  the rate |move|/x. In rounds drawn at random: rate/chance times the regret after the change less that of the run.
+- ``"stochastic AD"`` (Arya, Schauer, Schäfer & Rackauckas 2022): the same changes at the same rates in all rounds, of which a
+  run keeps one, with probability in proportion to its rate, and gives it the sum of all rates as weight.
 
-For learners that do nothing with feedback but add ℓ/x (no floor, no baseline, nothing in ``played``), losses ``Bernoulli`` and delays that
-depend neither on arms nor on losses. The first pass keeps two or K numbers of every round, and branches are drawn from them
-afterwards: simple, and enough for 500 rounds.
+For learners that do nothing with feedback but add ℓ/x (no floor, no baseline, nothing in ``played``), losses ``Bernoulli`` and
+delays that depend neither on arms nor on losses. The first pass keeps two or K numbers of every round, and branches are drawn
+from them afterwards: simple, and enough for 500 rounds.
 """
 
 import dataclasses
@@ -45,12 +45,13 @@ RECORDED = 24  # log-spaced rounds at which the control variates are read, as in
 
 @pytree_dataclass
 class Moves:
-    """A measurement, read from its last state: how the law of the arm moves in every round, as the derivative of a term that is 0."""
+    """A measurement, read from its last state: how the law of the arm moves in every round, as derivatives of terms that are 0.
+
+    ``by_arm``: dx ``[K]``. Else ``[2]``: the rates, where positive, of a change to the next arm and to the one before.
+    """
 
     rounds: int = static()
-    by_arm: bool = (
-        static()
-    )  # dx [K]; else the rates at which the play changes to the next arm and to the one before, [2], unless negative
+    by_arm: bool = static()
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> dict[str, jax.Array]:
         numbers = num_arms if self.by_arm else 2
@@ -129,7 +130,7 @@ def first_pass(game: Any, record: jax.Array, *, place: int, rounds: int, chunk: 
 
 
 class Pairs(NamedTuple):
-    """Regrets to compare: ``weight`` times that with arm ``plus`` in a round of a run less that with arm ``minus``; each ``[pairs]``."""
+    """Regrets to compare, each ``[pairs]``: ``weight`` times that with arm ``plus`` in one round less that with ``minus``."""
 
     run: np.ndarray
     row: np.ndarray  # the round less one
@@ -169,8 +170,8 @@ def stochastic_ad(found: FirstPass, random: np.random.Generator) -> Pairs:
 def pruned(moves: jax.Array, uniform: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The change that each run keeps, its row and direction, and the sum of all rates; each ``[runs]``.
 
-    A round takes the place of the one kept so far with probability rate/(all rates up to it), which leaves each with probability
-    rate/(all rates).
+    A round takes the place of the one kept so far with probability rate/(all rates up to it), which leaves each with
+    probability rate/(all rates).
     """
 
     def one_round(carry, given):

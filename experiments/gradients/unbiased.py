@@ -2,12 +2,12 @@
 
     python experiments/gradients/unbiased.py [RUNS] [FILE]
 
-27 settings: 2, 5 and 10 arms, delays 0, 5 and 20, each with the paper's, lower and tuned constants of MZS22. Derivative in the logarithm of
-``factor``, T = 500, coins with a gap of .2, 8192 runs by default; all estimators with their control variates. Cost is processor time
-over that of a simulation of as many runs, each the least of five calls after a first one that compiles.
+27 settings: 2, 5 and 10 arms, delays 0, 5 and 20, each with the paper's, lower and tuned constants of MZS22. Derivative in the
+logarithm of ``factor``, T = 500, coins with a gap of .2, 8192 runs by default; all estimators with their control variates. Cost
+is processor time over that of a simulation of as many runs, each the least of five calls after a first one that compiles.
 
-FILE, by default unbiased.json beside this script, gets all numbers after each setting. What it has already, with as many runs, is not
-measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
+FILE, by default unbiased.json beside this script, gets all numbers after each setting. What it has already, with as many runs,
+is not measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
 """
 
 import functools
@@ -100,7 +100,7 @@ def show(found: list[dict[str, Any]]) -> None:
             costs = [one["cost"] for one in found if one["delay"] == delay and one["estimator"] == row]
             values = " | ".join(cell(arms, delay, [row]) for arms in ARMS)
             print(f"| {row} | {min(costs):.1f} to {max(costs):.1f} | {values} |")
-    groups = {"jump tangent": ["jump tangent"], "unbiased": ["unbiased"], "the best without a bias": ["unbiased", *OTHERS, SCORE]}
+    groups = {row: [row] for row in ("jump tangent", "unbiased")} | {"the best without a bias": ["unbiased", *OTHERS, SCORE]}
     print(f"\n| K, d; over {PAIRED} | " + " | ".join(groups) + " |")
     print("|---|" + "---|" * len(groups))
     for arms, delay in itertools.product(ARMS, DELAYS):
