@@ -91,7 +91,11 @@ def test_a_unit_of_a_sweep_lowers():
 
 @pytest.mark.parametrize(
     ("name", "most", "own_form"),
-    [("fixed delay", 39, False), ("a delay for each play", 51, False), ("a delay for each play", 48, True)],
+    [
+        ("fixed delay", 39, False),
+        pytest.param("a delay for each play", 51, False, marks=pytest.mark.thorough),
+        ("a delay for each play", 48, True),
+    ],
 )
 def test_few_kernels_a_round(name, most, own_form):
     """Starting kernels is what a round costs on an accelerator; the CPU's count is the proxy to be had without one.

@@ -91,6 +91,7 @@ def test_slots_deliver_what_lists_do(learner, evaluation, kind):
     assert_same_runs(listed, summed)
 
 
+@pytest.mark.thorough
 def test_slots_written_in_turn():
     """The form for CPUs; chosen where it pays, by arms and rows alone."""
     game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), GEOMETRIC)
@@ -138,6 +139,7 @@ def test_slots_with_shared_delays():
     assert_same_runs(played(game, False, 0), played(dataclasses.replace(game, arrivals="slots"), True, 64))
 
 
+@pytest.mark.thorough
 def test_chunks_change_no_bit():
     game = made(*GAMES["bobw"])
     whole, chunks = played(game, False, 0), played(game, False, 64)

@@ -39,6 +39,7 @@ def test_agrees_with_simulate(delays):
     np.testing.assert_allclose(one.regret, result.regret[:, 2], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_traced_rounds_agree_with_static_ones():
     def play(record):
         return jb.rollout(
@@ -115,6 +116,7 @@ def test_optax_updates_a_learner():
     assert float(moved.factor) != 24.0
 
 
+@pytest.mark.thorough
 def test_a_derivative_by_a_number_of_a_law_warns_once():
     """It would be taken for that of the expected regret; values and plain transformations say nothing."""
 

@@ -107,6 +107,7 @@ def test_another_key_is_another_run(setting):
     assert (other.regret[-1] != whole.regret[-1]).mean() > 0.9
 
 
+@pytest.mark.thorough
 def test_learners_share_losses_and_delays():
     """Paired: with one key, two learners that play the same arm suffer the same loss after the same delay."""
     one = jb.simulate(jb.Uniform(), LOSSES, jb.delays.Geometric(3.0, bound=15), rounds=500, runs=64, key=KEY)
@@ -116,6 +117,7 @@ def test_learners_share_losses_and_delays():
     assert len(set(one.total_delay)) > 32
 
 
+@pytest.mark.thorough
 def test_precision_of_the_caller(tmp_path):
     """``jax.enable_x64`` holds for a simulation and a sweep inside it, whose threads would know nothing of it by themselves."""
     game = jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(1)

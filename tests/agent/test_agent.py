@@ -70,6 +70,7 @@ def test_many_arms_and_losses_between_0_and_1():
         np.testing.assert_array_equal(mine, rolled_out(learner, delays, 60, losses).probabilities)
 
 
+@pytest.mark.thorough
 def test_float64(monkeypatch):
     with jax.enable_x64(True):
         agent = jb.Agent(jb.TsallisINF(), 3, KEY)
@@ -82,6 +83,7 @@ def test_float64(monkeypatch):
         np.testing.assert_array_equal(agent.probabilities, theirs.probabilities[-1])
 
 
+@pytest.mark.thorough
 def test_many_arrivals_at_once():
     """More than one inbox holds, between two decisions: in order of origin, whatever the order they are handed in."""
     delays = jb.delays.Bursts(100)
@@ -90,6 +92,7 @@ def test_many_arrivals_at_once():
     np.testing.assert_array_equal(mine, rolled_out(learner, delays, 250).probabilities)
 
 
+@pytest.mark.thorough
 def test_more_outstanding_than_the_program_was_made_for():
     learner = jb.ZimmertSeldin(skipping=True)
     delays = jb.delays.Outlier(first=240, count=100)
@@ -131,6 +134,7 @@ def test_a_fleet_is_its_members(name):
     assert len(np.unique(whole[-1], axis=-1).T) > 1
 
 
+@pytest.mark.thorough
 def test_a_fleet_in_blocks(monkeypatch, tmp_path):
     """Cut or not, with all or some deciding, saved and loaded in between: who is where, and what arrived for whom, stays right."""
     whole = jb.Agent(jb.DelayedUCB1(), 2, KEY, fleet=7)

@@ -128,6 +128,7 @@ def test_opened_again_wherever_the_snapshot_was(tmp_path, monkeypatch, every):
     agent.close()
 
 
+@pytest.mark.thorough
 def test_a_durable_fleet(tmp_path):
     environment, path = Environment(LOSSES, DELAYS, KEY), tmp_path / "fleet.db"
 

@@ -145,6 +145,7 @@ def test_exponent_and_its_error():
     assert np.isnan(exponent(x, [Measured(-1.0, 0.1)] * 4).value)
 
 
+@pytest.mark.thorough
 def test_power_over_an_offset_and_its_error():
     """Against the powers that made the data; an exponent without an offset is far off and a wrong power is seen."""
     x, rng = [4, 8, 16, 32, 64], np.random.default_rng(0)
@@ -400,7 +401,7 @@ def verdict_on(name, learner, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("mutant", "name", "red"),
     [
-        (StrictlyLater, "algorithm_1", "relative error of 1/γ"),
+        pytest.param(StrictlyLater, "algorithm_1", "relative error of 1/γ", marks=pytest.mark.thorough),
         pytest.param(StrictlyLater, "observation_arriving", "shortfall of the Σσ", marks=pytest.mark.slow),
         pytest.param(WeightAtArrival, "drifted_regret", "bias of the estimated drifted regret", marks=pytest.mark.thorough),
         (WithoutArms, "algorithm_1", "relative error of 1/γ"),

@@ -102,6 +102,7 @@ def test_jump_over_nine_rounds(delay, monkeypatch):
     assert abs(bias("MZS22, factor", "coins", 9, delay, "jump", monkeypatch)) < 0.01
 
 
+@pytest.mark.thorough
 def test_score_is_exact(monkeypatch):
     # Its baseline takes the mean over the other paths of the block: right but for one part in 4^6.
     assert abs(bias("MZS22, factor", "coins", 6, 1, "score", monkeypatch)) < 1e-3

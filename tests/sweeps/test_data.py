@@ -10,6 +10,7 @@ from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
 
+@pytest.mark.thorough
 def test_numbers_that_vary_are_coordinates(tmp_path):
     waits = [10, 9, 5]  # two bounds, 16 and 8
     spec = jb.Spec(
