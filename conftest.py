@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +24,8 @@ import jax
 import jax.experimental
 import pytest
 
+# A shell starts jobs in the background with Ctrl-C ignored, and what they start ignores it too: the tests that interrupt need it heard.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 jax.config.update("jax_num_cpu_devices", 2)
 if not hasattr(jax, "enable_x64"):  # jax 0.7
     jax.enable_x64 = jax.experimental.enable_x64
