@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandit.blocks import form_for
 from jaxbandit.delays import Delays
@@ -21,7 +22,7 @@ from jaxbandit.game import Feedback, checked_game
 from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
 from jaxbandit.gradients.numbers import Number, Part, check_wrt, chosen
-from jaxbandit.gradients.programs import PerRun, Score, Work, backward, forward, over_blocks, regrets
+from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
 from jaxbandit.learners.base import as_learner
 from jaxbandit.losses import Losses
@@ -35,6 +36,7 @@ Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
+PARTED = 0.5  # of the runs, from which on the control variates of their two sides are compared
 
 
 def regret_gradient(
@@ -123,7 +125,9 @@ def regret_gradient(
     given: dict[Part, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
     owners: dict[Part, Any] = {part: given[part] for part in parts}
     numbers = chosen(owners, only)
-    obstacles = {number: _obstacle(number, learner, losses, delays, used) for number in numbers}
+    chances = any(number.part == "losses" and number.field in losses.chance_fields for number in numbers)
+    surely = chances and _some_loss_is_certain(game.losses, rounds)
+    obstacles = {number: _obstacle(number, learner, losses, delays, used, surely) for number in numbers}
     smooth = [number for number in numbers if not obstacles[number] and used != "paired"]
     moved = [number for number in numbers if number not in smooth]
     note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
@@ -154,7 +158,8 @@ def regret_gradient(
         if smooth:
             found.append((smooth, _differentiated(work, smooth, used, record, backwards)))
         if moved:
-            plain = dataclasses.replace(work, game=dataclasses.replace(game, measure=measure[: int(control_variates)]))
+            watched = (ControlVariates(), Trail()) if control_variates else ()
+            plain = dataclasses.replace(work, game=dataclasses.replace(game, measure=watched))
             found.append((moved, _paired(plain, given, moved, record, step)))
     names = " and ".join([*([used] if smooth else []), *(["paired"] if moved else [])])
     return _summed_up(owners, found, certain, names, note)
@@ -168,8 +173,8 @@ def check_options(estimator: Any, step: Any = None) -> None:
         raise ValueError(f"step={show(step)}: the step of paired differences is a number above 0, such as 0.3")
 
 
-def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, estimator: str) -> str:
-    """A sentence that says why the estimator cannot be used for a number; empty if it can."""
+def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, estimator: str, certain: bool) -> str:
+    """A sentence that says why the estimator cannot be used for a number; empty if it can. ``certain``: a mean loss is 0 or 1."""
     if estimator == "paired" or (estimator == "score" and number.part == "learner"):
         return ""
     name, so = type(learner).__name__, "'paired' is used"
@@ -179,6 +184,8 @@ def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, esti
         smooth = losses.chance_fields if estimator == "score" else (*losses.chance_fields, *losses.value_fields)
         if number.field not in smooth:
             return f"estimator={estimator!r}: losses.{type(losses).__name__} is not known to be smooth in {number.field}; {so}"
+        if number.field in losses.chance_fields and estimator != "fluid" and certain:
+            return f"estimator={estimator!r}: losses of mean 0 or 1 tell nothing of what moves their chances; {so}"
         if estimator == "score":
             return ""
     if not as_learner(learner).importance_weighted:
@@ -186,6 +193,20 @@ def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, esti
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
+
+
+def _some_loss_is_certain(losses: Losses, rounds: int) -> bool:
+    """Whether an arm's mean loss is 0 or 1 in some round."""
+    return bool(_certain(losses, jnp.asarray(rounds, jnp.int32)))
+
+
+@jax.jit
+def _certain(losses: Losses, rounds: jax.Array) -> jax.Array:
+    def look(t: jax.Array, found: jax.Array) -> jax.Array:
+        means = losses.expected(t)
+        return found | jnp.any((means <= 0) | (means >= 1))
+
+    return lax.fori_loop(jnp.int32(1), rounds + 1, look, jnp.asarray(False))
 
 
 @functools.cache
@@ -236,7 +257,8 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
     if per_run.own is None:
         features = None if per_run.features is None else increments(per_run.features, per_run.rounds)
         return intercepts(rows, features)
-    fits = [intercepts(row[None], increments(own, per_run.rounds)) for row, own in zip(rows, per_run.own, strict=True)]
+    narrowed = [None if own is None else increments(own, per_run.rounds) for own in per_run.own]
+    fits = [intercepts(row[None], features) for row, features in zip(rows, narrowed, strict=True)]
     slopes, errors = (np.concatenate(column) for column in zip(*fits, strict=True))
     return slopes, errors
 
@@ -270,18 +292,52 @@ def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: n
     for number in numbers:
         rows = []
         for differences in number.differences(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
-            row, features = 0.0, []
-            for up, down, width, weight in differences:
+            row, own_features = 0.0, [centre.features]
+            for up, down, width, weight in (_kept_legal(given, number, work.game.losses.num_arms, one) for one in differences):
                 sides = [
                     over_blocks(regrets, _moved(work, given, number, value), record, chunk=work.chunk) for value in (up, down)
                 ]
                 row = row + weight * (sides[0].regret - sides[1].regret) / width
-                features += [side.features for side in sides]
+                own_features.append(None if centre.features is None else _apart(*sides))
             rows.append(row)
-            if centre.features is not None:
-                own.append(np.concatenate(features, 1))
+            used = [one for one in own_features if one is not None]
+            own.append(np.concatenate(used, 1) if len(used) == len(own_features) else None)
         slopes.append(np.stack(rows).reshape(*number.value.shape, -1))
-    return dataclasses.replace(centre, gradient=slopes, own=own or None)
+    return dataclasses.replace(centre, gradient=slopes, own=own, trail=None)
+
+
+def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
+    """By how much the control variates of the two sides differ, ``[C, K, runs]``, from where most runs have parted; None: nowhere.
+
+    Their difference has mean 0 as well. But until an arm or a loss differs, it moves smoothly with the number, as the regrets
+    do, and only the few runs that part there make its mean 0: a fit would take the derivative itself for chance. Nor may the
+    errors be narrowed as long as few runs part: what these bring, and a sample may have none of them, is most of the spread.
+    """
+    parted = (up.trail != down.trail).mean(1) >= PARTED
+    if not parted.any():
+        return None
+    first, apart = int(parted.argmax()), up.features.astype(np.float64) - down.features
+    return np.where(np.arange(len(parted))[:, None, None] > first, apart - apart[first], 0)
+
+
+def _kept_legal(given: dict[Part, Any], number: Number, num_arms: int, difference: tuple[Any, Any, float, float]):
+    """The difference, from one side alone where the other one is a law of delays that may not be, such as low above high."""
+    up, down, width, weight = difference
+    if number.part == "delays":
+        up, down = (value if _may_be(given, number, num_arms, value) else number.value for value in (up, down))
+        if up is number.value or down is number.value:
+            width = float(np.sum(np.asarray(up, np.float64) - np.asarray(down, np.float64))) or width
+    return up, down, width, weight
+
+
+def _may_be(given: dict[Part, Any], number: Number, num_arms: int, value: np.ndarray) -> bool:
+    leaves, structure = jax.tree.flatten(given["delays"])
+    leaves[number.place] = value
+    try:
+        jax.tree.unflatten(structure, leaves).check(num_arms)
+    except ValueError:
+        return False
+    return True
 
 
 def _moved(work: Work, given: dict[Part, Any], number: Number, value: np.ndarray) -> Work:

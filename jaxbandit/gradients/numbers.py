@@ -36,7 +36,8 @@ class Number:
         """For each of its values: the whole leaf with that value moved up, moved down, and the width of the difference.
 
         Whole numbers move by one. Numbers of a law that lie between 0 and 1 move by half of ``step``, all others by
-        ``step`` in the logarithm (from 0 they move up alone). None leaves its declared range.
+        ``step`` in the logarithm (from 0 they move up alone), or, if they are declared to be of either sign, by ``step`` times
+        the larger of 1 and their size. None leaves its declared range.
         """
         found = []
         for column in range(self.value.size):
@@ -49,6 +50,10 @@ class Number:
                 room = min(centre - self.limits.low, self.limits.high - centre)
                 half = room if step / 4 < room < step / 2 else step / 2
                 up, down = min(centre + half, self.limits.high), max(centre - half, self.limits.low)
+                width = up - down
+            elif -math.inf < self.limits.low < 0:  # declared to be of either sign: no logarithm
+                up, down = (centre + sign * step * max(abs(centre), 1) for sign in (1, -1))
+                up, down = min(up, self.limits.high), max(down, self.limits.low)
                 width = up - down
             else:
                 up, down = (centre * math.exp(step), centre * math.exp(-step)) if centre else (step, 0.0)

@@ -29,7 +29,8 @@ class PerRun:
     gradient: list[Any]  # of each leaf [..., runs]
     features: Any  # [C, F, runs] control variates at the recorded rounds, cumulative; or None
     rounds: Any  # [C] those rounds
-    own: list[Any] | None = None  # [C, F, runs] control variates of each number of the gradient, if it has its own
+    own: list[Any] | None = None  # control variates for each number of the gradient by itself: [C, F, runs], or None for none
+    trail: Any = None  # [C, runs] what Trail reads, if it is measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,11 +145,27 @@ class Score:
         return {"score": state[0]}
 
 
+@pytree_dataclass
+class Trail:
+    """A measurement: a number that two runs have in common as long as both played the same arms and met the same losses."""
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
+        return jnp.zeros(runs_shape, jnp.uint32)
+
+    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
+        loss = lax.bitcast_convert_type(moment.loss.astype(jnp.float32), jnp.uint32)
+        # An odd factor: numbers that differ go on differing.
+        return (state + moment.arm.astype(jnp.uint32)) * jnp.uint32(0x9E3779B1) + loss
+
+    def read(self, state: jax.Array) -> dict[str, jax.Array]:
+        return {"trail": state}
+
+
 @compiled
 def regrets(game: Game, record: jax.Array, *, chunk: int = 0) -> PerRun:
     """Regrets and control variates, without a gradient."""
     regret, measured = played(game, record, chunk)
-    return PerRun(regret, [], measured.get("control_variates"), record)
+    return PerRun(regret, [], measured.get("control_variates"), record, trail=measured.get("trail"))
 
 
 @compiled

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxbandit.arms import one_hot, sums
 from jaxbandit.counting import Sum
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, safe_sqrt
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, scaled_sqrt
 from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
 
@@ -67,7 +67,7 @@ class ArmDependentFTRL(Learner):
         log_k = log_arms(state.missing.shape[0])
         root_time = jnp.sqrt(round.time)
         weight = jnp.maximum(state.weight.value + state.weight.error, 0)
-        entropy = safe_sqrt((self.max_missing * root_time + weight) * (self.entropy_scale**2 / log_k))
+        entropy = scaled_sqrt(self.max_missing * root_time + weight, self.entropy_scale, 1.0, log_k)
         probabilities, ftrl = follow_leader(state.ftrl, root_time * self.tsallis_scale, entropy)
         return probabilities, (), ArmDependentState(ftrl, state.missing, state.weight)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
 from jaxbandit.pytrees import number, pytree_dataclass, told
 
 
@@ -63,8 +63,7 @@ class BestOfBothWorlds(ImportanceWeighted):
         tsallis_start = self.linear * delay + (delay / (num_arms ** (1 / 3) * log_k)) ** 2
         entropy_start = (self.factor * delay) ** 2 * (num_arms ** (2 / 3) * log_k)
         tsallis = jnp.sqrt(round.time + tsallis_start) * self.tsallis_scale
-        # The scale is inside the root: its result is then stored once, not worked out again in every pass over the arms.
-        return tsallis, safe_sqrt((round.total_outstanding + entropy_start) * (self.entropy_scale**2 / log_k))
+        return tsallis, scaled_sqrt(round.total_outstanding + entropy_start, self.entropy_scale, 1.0, log_k)
 
     def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
         probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))

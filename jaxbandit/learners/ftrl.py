@@ -1,5 +1,6 @@
 """What all learners that follow the regularised leader share: estimates, the warm solver, the rates."""
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -68,3 +69,21 @@ def safe_sqrt(value: jax.Array) -> jax.Array:
 def _safe_sqrt_jvp(primals, tangents):
     result = safe_sqrt(*primals)
     return result, jnp.where(result > 0, tangents[0] / (2 * jnp.where(result > 0, result, 1)), 0)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def scaled_sqrt(value: jax.Array, scale: ArrayLike, times: ArrayLike, log_k: float) -> jax.Array:
+    """scale·√(times·value/log K), with the derivative in the scale also where it is 0; in all else 0 where the root is 0.
+
+    The scale is inside the root: the result is then stored once, not worked out again in every pass over the arms.
+    """
+    return jnp.sqrt(value * (times * scale**2 / log_k))
+
+
+@scaled_sqrt.defjvp
+def _scaled_sqrt_jvp(log_k, primals, tangents):
+    (value, scale, times), (value_change, scale_change, times_change) = primals, tangents
+    root = jnp.sqrt(value * (times / log_k))
+    inside = (value_change * times + value * times_change) / log_k
+    change = scale_change * root + scale * jnp.where(root > 0, inside / (2 * jnp.where(root > 0, root, 1)), 0)
+    return scaled_sqrt(value, scale, times, log_k), change

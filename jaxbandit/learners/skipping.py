@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit.counting import Count
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
+from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
 from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static
 
 
@@ -120,8 +120,8 @@ class ZimmertSeldin(ImportanceWeighted):
     def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         tsallis, log_k = jnp.sqrt(round.time) * self.tsallis_scale, log_arms(num_arms)
         if not self.skipping:
-            return tsallis, safe_sqrt(round.total_outstanding * (2 * self.entropy_scale**2 / log_k))
-        return tsallis, safe_sqrt(state.waiting.total.as_float(tsallis.dtype) * (self.entropy_scale**2 / log_k))
+            return tsallis, scaled_sqrt(round.total_outstanding, self.entropy_scale, 2.0, log_k)
+        return tsallis, scaled_sqrt(state.waiting.total.as_float(tsallis.dtype), self.entropy_scale, 1.0, log_k)
 
     def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
@@ -190,7 +190,7 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
         return self._rates(round, num_arms, state.waiting.total.as_float(float_dtype()))
 
     def _rates(self, round, num_arms, total):
-        entropy = safe_sqrt(total * (self.factor * self.entropy_scale**2 / log_arms(num_arms)))
+        entropy = scaled_sqrt(total, self.entropy_scale, self.factor, log_arms(num_arms))
         return jnp.sqrt(round.time) * self.tsallis_scale, entropy
 
     def stiffness(self, state: SkippingState, round: Round, probabilities: jax.Array) -> jax.Array:

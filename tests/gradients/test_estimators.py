@@ -13,11 +13,12 @@ import jaxbandit as jb
 from jaxbandit.arms import pick
 from jaxbandit.gradients import estimators as gradients
 from jaxbandit.gradients.jump import play_weight
-from jaxbandit.gradients.numbers import numbers_of
+from jaxbandit.gradients.numbers import Number, numbers_of
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
+from jaxbandit.learners.ftrl import scaled_sqrt
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
-from jaxbandit.pytrees import canonical, number, pytree_dataclass
+from jaxbandit.pytrees import Limits, canonical, number, pytree_dataclass
 
 KEY = jax.random.key(0)
 LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)
@@ -26,7 +27,7 @@ LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)
 def obstacle(learner, delays):
     """Why the jump tangent cannot be used for a number of the learner."""
     number = numbers_of("learner", canonical(jb.TsallisINF()))[0]
-    return gradients._obstacle(number, learner, LAW, delays, "jump")
+    return gradients._obstacle(number, learner, LAW, delays, "jump", False)
 
 
 GAME = {"rounds": 60, "runs": 512, "key": KEY}
@@ -318,3 +319,55 @@ def test_long_jumps_are_told(learner, far):
         notes = [jb.regret_gradient(*game, rounds=20, runs=16, seed=0, estimator=one).note for one in (None, "paired")]
     assert ("compare with estimator='paired'" in notes[0]) is far
     assert not notes[1]
+
+
+def test_sides_that_have_hardly_parted_are_not_compared():
+    """With the control variates of both sides, which had few runs to make their mean 0, this was 10 standard errors off."""
+    game = jb.BestOfBothWorlds(5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
+    options = {"rounds": 50, "runs": 256, "seed": 0, "only": ["linear"]}
+    jump, paired = (jb.regret_gradient(*game, estimator=one, **options) for one in ("jump", "paired"))
+    error = float(np.hypot(jump.error.linear, paired.error.linear))
+    assert abs(jump.gradient.linear - paired.gradient.linear) < 4 * error < 0.4 * jump.gradient.linear
+
+
+@pytest.mark.thorough
+def test_sides_that_are_nearly_the_same_leave_a_fit_that_can_be_solved():
+    law = jb.losses.Drifting([0.3, 0.5], [0.5, 0.35], 50)
+    options = {"rounds": 50, "runs": 256, "seed": 0, "wrt": "losses", "only": ["end"], "estimator": "paired"}
+    with_them, without = (
+        jb.regret_gradient(jb.TsallisINF(), law, jb.delays.Fixed(2), control_variates=one, **options) for one in (True, False)
+    )
+    assert np.all(with_them.error.end < 1.1 * without.error.end)  # it was a thousand times larger
+
+
+@pytest.mark.parametrize("means", [[0.0, 0.5], [0.3, 1.0]])
+def test_chances_of_0_and_1_move_by_paired_differences(means):
+    """Of a loss that never comes nothing can be sampled: the jump tangent and the score function had another sign."""
+    options = {"rounds": 5, "runs": 8, "seed": 0, "wrt": "losses"}
+    gradients._say_once.cache_clear()
+    with pytest.warns(UserWarning, match="losses of mean 0 or 1"):
+        found = jb.regret_gradient(jb.TsallisINF(), jb.losses.Bernoulli(means), DELAYS, estimator="jump", **options)
+    assert (found.estimator, "losses of mean 0 or 1 tell nothing" in found.note) == ("paired", True)
+
+
+def test_a_scale_of_0_has_a_derivative():
+    """1/γ is proportional to the scale; the derivative of √(scale²…) was taken to be 0 there."""
+    value = jnp.asarray([0.0, 3.0])
+    result, slope = jax.jvp(lambda scale: scaled_sqrt(value, scale, 2.0, 0.7), (0.0,), (1.0,))
+    np.testing.assert_allclose(result, 0)
+    np.testing.assert_allclose(slope, [0, np.sqrt(3 * 2 / 0.7)], rtol=1e-6)
+    for scale in (0.5, 2.0):
+        _, slope = jax.jvp(lambda value, scale=scale: scaled_sqrt(value, scale, 2.0, 0.7), (value,), (jnp.ones(2),))
+        np.testing.assert_allclose(slope, [0, scale * np.sqrt(2 / 0.7 / 3) / 2], rtol=1e-6)
+
+
+def test_moved_laws_and_numbers_of_either_sign():
+    """A law may not be moved to low above high; a number that may be negative has no logarithm."""
+    delays = jb.delays.UniformRandom(3, 3, bound=8)
+    low, high = numbers_of("delays", delays)[:2]
+    given = {"delays": delays}
+    kept = [gradients._kept_legal(given, one, 2, (*one.moves(0.1)[0], 1.0))[:3] for one in (low, high)]
+    assert [tuple(float(value) for value in one) for one in kept] == [(3, 2, 1), (4, 3, 1)]
+    either = Number("learner", "shift", 0, np.asarray(1e-6), Limits(-5.0, 5.0), False)
+    ((up, down, width),) = either.moves(0.3)
+    np.testing.assert_allclose([up, down, width], [0.3, -0.3, 0.6], rtol=1e-4)
