@@ -11,6 +11,7 @@ import optax
 from jaxbandit.cli.options import check_folder
 from jaxbandit.files import write_whole
 from jaxbandit.gradients import tuning
+from jaxbandit.gradients.record import nulls_for_nan
 from jaxbandit.pytrees import field_values, show, suggest
 from jaxbandit.sweeps.reader import SpecReader, read_toml
 from jaxbandit.sweeps.spec import ORACLE, AxisPoint
@@ -46,7 +47,7 @@ def tune(spec: Path, /, *, out: Path | None = None) -> None:
             "path": {name: values.tolist() for name, values in tuned.path.items()},
         }
     if out is not None:
-        write_whole(out / "tuned.json", json.dumps(written, indent=1))
+        write_whole(out / "tuned.json", json.dumps(nulls_for_nan(written), indent=1))
     for file in filter(None, files):
         file.unlink()
 

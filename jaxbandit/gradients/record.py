@@ -5,6 +5,7 @@ whether it is the same.
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ class Record:
         self.steps.append(step)
         if self._file is not None:
             steps = [_as_lists(one) for one in self.steps]
-            write_whole(self._file, json.dumps({"format": FORMAT, "tuning": self._identity, "steps": steps}))
+            write_whole(self._file, json.dumps(nulls_for_nan({"format": FORMAT, "tuning": self._identity, "steps": steps})))
 
     def check(self, step: int, free: Free) -> None:
         """Raise ValueError if step number ``step`` of the file was measured elsewhere than where this tuning comes to."""
@@ -69,6 +70,15 @@ class Record:
         return steps
 
 
+def nulls_for_nan(value: Any) -> Any:
+    """``value``, made of dicts, lists and numbers, with None in place of each number that JSON has no word for."""
+    if isinstance(value, Mapping):
+        return {name: nulls_for_nan(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [nulls_for_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _as_lists(step: Step) -> Sequence[Any]:
     free = {name: value.tolist() for name, value in step.free.items()}
     slopes = {name: [np.asarray(part).tolist() for part in both] for name, both in step.slopes.items()}
@@ -80,6 +90,6 @@ def _from_lists(step: Sequence[Any]) -> Step:
     return Step(
         {name: np.asarray(one, np.float64) for name, one in free.items()},
         float(value),
-        float(error),
+        float(np.asarray(error, np.float64)),  # null: not known
         {name: (np.asarray(slope, np.float64), np.asarray(spread, np.float64)) for name, (slope, spread) in slopes.items()},
     )

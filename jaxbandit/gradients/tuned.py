@@ -30,7 +30,7 @@ class Audit:
 
     used: Slopes
     paired: Slopes
-    agrees: bool  # all within 4 standard errors and 10 %
+    agrees: bool | None  # all within 4 standard errors and 10 %; None: the runs are too few to know the errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,7 +60,8 @@ class Tuned:
         before, after = self.before, self.after
         lines = [f"regret {before.value:.4g} ± {before.error:.2g} -> {after.value:.4g} ± {after.error:.2g}; {values}"]
         if self.audit is not None:
-            lines.append(f"audit by paired differences: {'agrees' if self.audit.agrees else 'DISAGREES'}")
+            told = {True: "agrees", False: "DISAGREES", None: "cannot tell, with so few runs"}[self.audit.agrees]
+            lines.append(f"audit by paired differences: {told}")
         return "\n".join(lines)
 
     def values(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def tune(
       file: where to keep the steps. If it is there already the tuning goes on from it, to the same bits as if it had never
         been stopped.
       estimator: of :func:`jaxbandit.regret_gradient`.
-      fresh_runs: for the regret before and after, and for the audit.
+      fresh_runs: for the regret before and after, and for the audit; 2 or more.
       audit: compare the last gradient with paired differences, and warn if they disagree.
       progress: show a progress bar.
 
@@ -199,6 +199,8 @@ def check_tune(
         check_runs(fresh_runs, steps * runs)
     except ValueError as error:
         raise ValueError(f"fresh_{error}" if str(error).startswith("runs=") else f"steps={steps}, runs={runs}: {error}") from None
+    if fresh_runs < 2:
+        raise ValueError(f"fresh_runs={show(fresh_runs)}: one run has no error to judge by; give 2 or more")
     tasks = list(itertools.product(_listed(losses), _listed(delays)))
     if not tasks:
         raise ValueError("losses, delays: give at least one law of each")
@@ -246,10 +248,17 @@ def _audit(
     largest = max(np.abs(slope).max() for slope, _ in paired.values())
     off = {name: np.abs(used[name][0] - paired[name][0]) - 4 * np.hypot(used[name][1], paired[name][1]) for name in which}
     wrong = [name for name in which if np.any(off[name] > 0.1 * largest)]
+    unknown = [name for name in which if np.any(np.isnan(off[name]))]
     if wrong:
         warnings.warn(
             f"tune: the gradient in {', '.join(wrong)} disagrees with paired differences at the end; "
             "see Tuned.audit, and tune with estimator='paired' to be sure",
             stacklevel=3,
         )
-    return Audit(used, paired, not wrong)
+    elif unknown:
+        warnings.warn(
+            f"tune: whether the gradient in {', '.join(unknown)} agrees with paired differences cannot be told, for its error is not "
+            f"known; give more than fresh_runs={options['runs']}",
+            stacklevel=3,
+        )
+    return Audit(used, paired, False if wrong else None if unknown else True)

@@ -5,10 +5,14 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import jaxbandit as jb
 from jaxbandit.cli import app
+from jaxbandit.files import write_whole
 from jaxbandit.gradients import tuning
+from jaxbandit.gradients.tuned import Outcome, Tuned
 
 SPEC = """
 rounds = 60
@@ -80,6 +84,22 @@ def test_a_stopped_command_goes_on(call, monkeypatch):
     assert steps == [0, 64, 64]
     assert os.listdir("out") == ["tuned.json"]
     assert Path("out/tuned.json").read_bytes() == Path("whole/tuned.json").read_bytes()
+
+
+def test_numbers_that_are_not_known_are_null(call, monkeypatch):
+    outcome = Outcome(1.0, np.nan, np.ones(1), np.ones(1))
+    path = {"factor": np.ones(2), "regret": np.ones(1), "error": np.full(1, np.nan)}
+    tuned = Tuned(jb.BestOfBothWorlds(3), path, outcome, outcome, None)
+
+    def finished(*_, file, **__):
+        write_whole(file, "")
+        return tuned
+
+    monkeypatch.setattr(tuning, "tune", finished)
+    assert call(SPEC, "--out", "out")[0] == 0
+    text = Path("out/tuned.json").read_text()
+    assert "NaN" not in text
+    assert json.loads(text)["bobw"]["before"] == [1.0, None]
 
 
 def changed(old, new):

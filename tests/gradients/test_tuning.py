@@ -12,7 +12,8 @@ import jaxbandit as jb
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.coordinates import coordinates
-from jaxbandit.gradients.record import Step
+from jaxbandit.gradients.record import Record, Step
+from jaxbandit.gradients.tuned import Outcome, Tuned
 from jaxbandit.learners import ImportanceWeighted
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
 
@@ -251,6 +252,27 @@ def test_regret_falls_and_the_rest_stays():
     assert "regret" in str(tuned)
 
 
+def test_an_audit_without_errors_does_not_agree(monkeypatch):
+    learner = jb.BestOfBothWorlds(3)
+    which = coordinates(learner, ["factor"], None)
+    monkeypatch.setattr(tuning, "_objective", lambda *_: (1.0, np.nan, {"factor": (np.array(1.0), np.array(np.nan))}))
+    with pytest.warns(UserWarning, match="in factor agrees with paired differences cannot be told.*more than fresh_runs=2"):
+        audit = tuning._audit(learner, [], which, "mean", {"runs": 2}, None)
+    assert audit.agrees is None
+    outcome = Outcome(1.0, 0.1, np.ones(1), np.ones(1))
+    assert "cannot tell" in str(Tuned(learner, {"factor": np.ones(1)}, outcome, outcome, audit))
+
+
+def test_an_unknown_error_is_null_in_the_file(tmp_path):
+    one = Step({"factor": np.array(1.0)}, 2.0, np.nan, {"factor": (np.array([1.0]), np.array([np.nan]))})
+    identity = {"choice of hyperparameters": {"factor": "positive"}}
+    Record(tmp_path / "steps.json", identity).add(one)
+    assert "NaN" not in (tmp_path / "steps.json").read_text()
+    (back,) = Record(tmp_path / "steps.json", identity).steps
+    assert np.isnan(back.error)
+    assert np.isnan(back.slopes["factor"][1])
+
+
 def test_facts_and_zeros_are_not_tuned_by_themselves():
     assert list(coordinates(jb.BestOfBothWorlds(3, linear=0.0), None, None)) == ["factor", "tsallis_scale", "entropy_scale"]
     assert "base.max_delay" not in coordinates(jb.BOLD(jb.BestOfBothWorlds(3), capacity=4), None, None)
@@ -271,6 +293,7 @@ def test_facts_and_zeros_are_not_tuned_by_themselves():
         ({"rounds": 0}, "rounds=0"),
         ({"runs": 2.5}, "runs=2.5"),
         ({"fresh_runs": 0}, "fresh_runs=0: the number of runs"),
+        ({"fresh_runs": 1}, "fresh_runs=1: one run has no error to judge by; give 2 or more"),
         ({"runs": 2**31}, r"run ids must stay below 2\*\*32"),
         ({"tolerance": 0.0}, "tolerance=0.0: a part of the regret"),
         ({"tolerance": "1 %"}, "tolerance='1 %'"),
