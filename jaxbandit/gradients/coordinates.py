@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.gradients.numbers import Number, check_names, numbers_of
@@ -108,11 +109,11 @@ def _check_start(name: str, one: Coordinate) -> None:
 
 
 def at(learner: Any, which: Mapping[str, Coordinate], free: Free) -> Any:
-    """The learner whose hyperparameters have these free numbers."""
+    """The learner whose hyperparameters have these free numbers; all others stay as they were given."""
     leaves, structure = jax.tree.flatten(learner)
     for name, one in which.items():
-        leaves[one.number.place] = one.value(free[name])
-    return canonical(jax.tree.unflatten(structure, leaves))
+        leaves[one.number.place] = jnp.asarray(one.value(free[name]))
+    return jax.tree.unflatten(structure, leaves)
 
 
 def moved(which: Mapping[str, Coordinate], free: Free, moves: Mapping[str, Any]) -> Free:

@@ -18,7 +18,7 @@ from jaxbandit.gradients.record import Record, Step
 from jaxbandit.gradients.tuned import Audit, Outcome, Slopes, Tuned
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress
-from jaxbandit.pytrees import canonical, is_numeric, show
+from jaxbandit.pytrees import is_numeric, show
 from jaxbandit.result import fingerprint
 from jaxbandit.simulation import simulate
 from jaxbandit.validation import check_game, check_outside_transformations, check_rounds, check_runs, given_key
@@ -100,7 +100,6 @@ def tune(
         estimator=estimator,
         fresh_runs=fresh_runs,
     )
-    learner = canonical(learner)
     record = Record(file, _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator))
     optimizer = optax.adam(optax.cosine_decay_schedule(0.5, steps)) if optimizer is None else optimizer
     frees = [{name: one.start() for name, one in which.items()}]

@@ -76,6 +76,18 @@ class Scheduled(ImportanceWeighted):
         return state.add_weighted(observation)
 
 
+@pytree_dataclass
+class Limited(Fixed):
+    """Plays evenly, whatever its numbers are."""
+
+    weights: object = number(default=1.0)
+    knots: object = number(low=0.01, axes="J", default=1.0)
+    scale: object = number(default=1.0)
+
+    def act(self, state, round):
+        return Fixed(jnp.full(3, 1 / 3)).act(state, round)
+
+
 def better(arm, gap):
     """Three coins, one of them better than the others by ``gap``."""
     means = np.full(3, 0.8)
@@ -271,6 +283,15 @@ def test_an_unknown_error_is_null_in_the_file(tmp_path):
     (back,) = Record(tmp_path / "steps.json", identity).steps
     assert np.isnan(back.error)
     assert np.isnan(back.slopes["factor"][1])
+
+
+@pytest.mark.parametrize("only", ["knots", "scale"])
+def test_a_start_at_the_end_of_a_range(only):
+    """0.01 in float32 is below 0.01: the learner as it was given is played before, and numbers that are not tuned stay."""
+    start = Limited(knots=[0.01, 1.0])
+    tuned = jb.tune(start, LAW, DELAYS, **FOUND, steps=1, only=[only], estimator="fluid")
+    assert tuned.before.value > 0
+    assert only == "knots" or tuned.learner.knots is start.knots
 
 
 def test_facts_and_zeros_are_not_tuned_by_themselves():
