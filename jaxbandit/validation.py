@@ -29,7 +29,7 @@ def given_key(key: Any, seed: Any) -> jax.Array:
     if seed is None:
         check_key(key)
         return key
-    if is_concrete(seed) and not (is_numeric(seed) and np.ndim(seed) == 0 and _whole(np.asarray(seed)[()], 0, 2**32 - 1)):
+    if is_concrete(seed) and not (is_numeric(seed) and np.ndim(seed) == 0 and is_whole(np.asarray(seed)[()], 0, 2**32 - 1)):
         raise ValueError(f"seed={show(seed)}: the seed is a whole number from 0 to 2**32 - 1")
     return jax.random.key(jnp.asarray(seed, jnp.uint32), impl="threefry2x32")
 
@@ -47,7 +47,8 @@ def check_key(key: Any) -> None:
         )
 
 
-def _whole(value: Any, least: int, most: float = math.inf) -> bool:
+def is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+    """Whether ``value`` is one whole number, of Python, NumPy or JAX, from ``least`` to ``most``."""
     if isinstance(value, jax.Array) and value.ndim == 0 and is_numeric(value):
         value = np.asarray(value)[()]
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
@@ -59,18 +60,18 @@ def _without_point(value: Any) -> str:
 
 
 def check_rounds(rounds: Any) -> None:
-    if not _whole(rounds, 1, MOST_ROUNDS):
+    if not is_whole(rounds, 1, MOST_ROUNDS):
         raise ValueError(f"rounds={show(rounds)}: the number of rounds is a whole number from 1 to 2**30{_without_point(rounds)}")
 
 
 def check_runs(runs: Any, first_run: Any) -> None:
-    if not _whole(runs, 1):
+    if not is_whole(runs, 1):
         raise ValueError(f"runs={show(runs)}: the number of runs is a whole number, 1 or more{_without_point(runs)}")
     if is_concrete(first_run) and not (
         is_numeric(first_run) and np.size(first_run) == 1 and 0 <= first_run == np.floor(first_run)
     ):
         raise ValueError(f"first_run={show(first_run)}: the id of the first run is a whole number, 0 or more")
-    if is_concrete(first_run) and int(first_run) + runs > 2**32:
+    if is_concrete(first_run) and int(first_run) + int(runs) > 2**32:
         raise ValueError(f"first_run={show(first_run)}, runs={show(runs)}: run ids must stay below 2**32")
 
 
@@ -155,7 +156,7 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
 def validate_losses(losses: Any) -> None:
     _check_law(losses, Losses, "losses", "jb.losses.Bernoulli([0.3, 0.5])")
     losses.check()
-    if not _whole(losses.num_arms, 1):
+    if not is_whole(losses.num_arms, 1):
         raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
     for inner in _nested(losses, Losses):
         validate_losses(inner)
@@ -289,7 +290,7 @@ def _check_static(owner: Any, field: str, hint: Any, limits: Limits, value: Any)
         raise ValueError(f"{label}: the {field} is {' or '.join(map(repr, get_args(hint)))}")
     if hint is bool and not isinstance(value, bool | np.bool_):
         raise TypeError(f"{label}: {field} is True or False")
-    if hint is int and not (_whole(value, -(2**63)) and limits.low <= value <= limits.high):
+    if hint is int and not (is_whole(value, -(2**63)) and limits.low <= value <= limits.high):
         raise ValueError(f"{label}: {field} must be {_range(limits, 'a whole number', value)}")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.game import Game
+from jaxbandit.validation import check_runs
 
 KEY = jax.random.key(0)
 GOOD = {
@@ -213,6 +214,12 @@ ARGMIN = [
 def test_a_leader_that_is_not_there(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         jb.hybrid_argmin(*arguments)
+
+
+def test_runs_may_be_a_whole_number_of_jax():
+    check_runs(jnp.int32(64), 0)
+    with pytest.raises(ValueError, match=r"runs=64: run ids must stay below 2\*\*32"):
+        check_runs(jnp.int32(64), 2**32 - 1)
 
 
 def test_there_are_many():

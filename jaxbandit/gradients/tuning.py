@@ -21,7 +21,7 @@ from jaxbandit.progress import Progress
 from jaxbandit.pytrees import is_numeric, show
 from jaxbandit.result import fingerprint
 from jaxbandit.simulation import simulate
-from jaxbandit.validation import check_game, check_outside_transformations, check_rounds, check_runs, given_key
+from jaxbandit.validation import check_game, check_outside_transformations, check_rounds, check_runs, given_key, is_whole
 
 Goal = Literal["mean", "worst"]
 STRETCH = 6  # steps whose mean regret is compared with that of as many before, to see whether anything is still gained
@@ -100,6 +100,7 @@ def tune(
         estimator=estimator,
         fresh_runs=fresh_runs,
     )
+    rounds, steps, runs, fresh_runs = int(rounds), int(steps), int(runs), int(fresh_runs)
     record = Record(file, _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator))
     optimizer = optax.adam(optax.cosine_decay_schedule(0.5, steps)) if optimizer is None else optimizer
     frees = [{name: one.start() for name, one in which.items()}]
@@ -152,7 +153,7 @@ def _identity(
         "delays": [one["delays"] for one in marks],
         "key": marks[0]["key"],
         "choice of hyperparameters": {name: one.constraint for name, one in which.items()},
-        **{name: int(value) if isinstance(value, np.integer) else value for name, value in options.items()},
+        **options,
     }
 
 
@@ -179,7 +180,7 @@ def check_tune(
 ) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
     """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
     check_outside_transformations("tune", learner, losses, delays, rounds, runs)
-    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
+    if not is_whole(steps, 1):
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
     if goal not in get_args(Goal):
         raise ValueError(f"goal={show(goal)}: the goal over several tasks is 'mean' or 'worst'")
@@ -195,7 +196,7 @@ def check_tune(
     check_rounds(rounds)
     check_runs(runs, 0)
     try:
-        check_runs(fresh_runs, steps * runs)
+        check_runs(fresh_runs, int(steps) * int(runs))
     except ValueError as error:
         raise ValueError(f"fresh_{error}" if str(error).startswith("runs=") else f"steps={steps}, runs={runs}: {error}") from None
     if fresh_runs < 2:

@@ -294,6 +294,18 @@ def test_a_start_at_the_end_of_a_range(only):
     assert only == "knots" or tuned.learner.knots is start.knots
 
 
+def test_whole_numbers_of_jax(tmp_path):
+    """The same tuning, and the same file, as with Python's."""
+    counts = {"rounds": 10, "runs": 8, "fresh_runs": 8, "steps": 2}
+    found = []
+    for name, kind in (("python", int), ("jax", jnp.int32)):
+        numbers = {count: kind(value) for count, value in counts.items()}
+        options = {**FOUND, **numbers, "only": ["scale"], "estimator": "fluid", "file": tmp_path / name}
+        found.append(jb.tune(Limited(knots=[1.0]), LAW, DELAYS, **options).after.value)
+    assert found[0] == found[1]
+    assert (tmp_path / "python").read_bytes() == (tmp_path / "jax").read_bytes()
+
+
 def test_facts_and_zeros_are_not_tuned_by_themselves():
     assert list(coordinates(jb.BestOfBothWorlds(3, linear=0.0), None, None)) == ["factor", "tsallis_scale", "entropy_scale"]
     assert "base.max_delay" not in coordinates(jb.BOLD(jb.BestOfBothWorlds(3), capacity=4), None, None)
