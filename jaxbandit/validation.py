@@ -75,6 +75,11 @@ def check_runs(runs: Any, first_run: Any) -> None:
         raise ValueError(f"first_run={show(first_run)}, runs={show(runs)}: run ids must stay below 2**32")
 
 
+def check_switch(name: str, value: Any, *, or_none: bool = False) -> None:
+    if not isinstance(value, bool | np.bool_) and not (or_none and value is None):
+        raise TypeError(f"{name}={show(value)}: {name} is {'True, False or None' if or_none else 'True or False'}")
+
+
 def check_record(record: Any, after: int, rounds: int) -> np.ndarray:
     """The rounds to record, as an array; they ascend from ``after + 1`` and end at ``rounds``."""
     if not is_numeric(record) or np.ndim(record) != 1 or np.size(record) == 0 or np.asarray(record).dtype.kind == "b":

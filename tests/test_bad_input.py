@@ -9,7 +9,8 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.game import Game
-from jaxbandit.validation import check_runs
+from jaxbandit.gradients.estimators import check_options
+from jaxbandit.validation import check_runs, check_switch
 
 KEY = jax.random.key(0)
 GOOD = {
@@ -214,6 +215,32 @@ ARGMIN = [
 def test_a_leader_that_is_not_there(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         jb.hybrid_argmin(*arguments)
+
+
+SWITCHES = [
+    ({"reverse": "forward"}, r"reverse='forward': reverse is True, False or None"),
+    ({"reverse": np.ones(2)}, r"reverse=\[1.0, 1.0\]: reverse is True"),
+    ({"control_variates": "no"}, r"control_variates='no': control_variates is True or False"),
+    ({"control_variates": None}, r"control_variates=None"),
+    ({"progress": "yes"}, r"progress='yes': progress is True or False"),
+    ({"step": True}, r"step=True: the step of paired differences is a number above 0, 10 at most"),
+    ({"step": 0.0}, r"step=0.0"),
+    ({"step": 1000.0}, r"step=1000.0"),
+    ({"step": math.nan}, r"step=nan"),
+    ({"step": np.ones(2)}, r"step=\[1.0, 1.0\]"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), SWITCHES, ids=[message[:20] for _, message in SWITCHES])
+def test_switches_of_a_gradient(change, message, nothing_traced):
+    with pytest.raises((ValueError, TypeError), match=message):
+        jb.regret_gradient(**GOOD, **change)
+
+
+def test_steps_and_switches_of_numpy():
+    check_options("paired", np.float32(0.3))
+    check_options(None, 10)
+    check_switch("reverse", np.bool_(True))
 
 
 def test_runs_may_be_a_whole_number_of_jax():

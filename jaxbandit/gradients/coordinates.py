@@ -77,7 +77,7 @@ def coordinates(learner: Any, only: Any, constraints: Any) -> dict[str, Coordina
             raise ValueError(
                 f"constraints={show(constraints)}: {name!r} is not among {', '.join(known if only is None else only)}"
             )
-        if constraint not in get_args(Constraint):
+        if not (isinstance(constraint, str) and constraint in get_args(Constraint)):
             raise ValueError(f"constraints={{{name!r}: {show(constraint)}}}: a constraint is 'positive', 'simplex' or 'real'")
     if only is None:
         only = [n for n, one in known.items() if n in constraints or (not _is_told(learner, n) and np.all(one.value > 0))]

@@ -28,15 +28,16 @@ from jaxbandit.learners.base import as_learner
 from jaxbandit.losses import Losses
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress, showing
-from jaxbandit.pytrees import canonical, float_dtype, show
+from jaxbandit.pytrees import canonical, float_dtype, is_numeric, show
 from jaxbandit.statistics import increments, intercepts
-from jaxbandit.validation import check_outside_transformations, given_key, log_spaced
+from jaxbandit.validation import check_outside_transformations, check_switch, given_key, log_spaced
 
 Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
 PARTED = 0.5  # of the runs, from which on the control variates of their two sides are compared
+LONGEST_STEP = 10  # in the logarithm: a factor of 22,000
 
 
 def regret_gradient(
@@ -115,6 +116,11 @@ def regret_gradient(
     check_outside_transformations("regret_gradient", learner, losses, delays, rounds, runs, first_run, key, seed)
     key = given_key(key, seed)
     check_options(estimator, step)
+    check_switch("control_variates", control_variates)
+    check_switch("reverse", reverse, or_none=True)
+    if not isinstance(progress, Progress):
+        check_switch("progress", progress)
+    step = None if step is None else float(step)
     parts, used = check_wrt(wrt), estimator or "jump"
     measure = (
         *([ControlVariates()] if control_variates else []),
@@ -167,10 +173,13 @@ def regret_gradient(
 
 def check_options(estimator: Any, step: Any = None) -> None:
     """Raise ValueError, in one sentence, if there is no such estimator or step."""
-    if estimator is not None and estimator not in get_args(Estimator):
+    if estimator is not None and not (isinstance(estimator, str) and estimator in get_args(Estimator)):
         raise ValueError(f"estimator={show(estimator)}: the estimators are {', '.join(map(repr, get_args(Estimator)))}")
-    if step is not None and (not isinstance(step, int | float) or not 0 < step < math.inf):
-        raise ValueError(f"step={show(step)}: the step of paired differences is a number above 0, such as 0.3")
+    number = is_numeric(step) and np.ndim(step) == 0 and np.asarray(step).dtype.kind != "b"
+    if step is not None and not (number and 0 < step <= LONGEST_STEP):
+        raise ValueError(
+            f"step={show(step)}: the step of paired differences is a number above 0, {LONGEST_STEP} at most, such as 0.3"
+        )
 
 
 def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, estimator: str, certain: bool) -> str:

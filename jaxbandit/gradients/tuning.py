@@ -21,7 +21,15 @@ from jaxbandit.progress import Progress
 from jaxbandit.pytrees import is_numeric, show
 from jaxbandit.result import fingerprint
 from jaxbandit.simulation import simulate
-from jaxbandit.validation import check_game, check_outside_transformations, check_rounds, check_runs, given_key, is_whole
+from jaxbandit.validation import (
+    check_game,
+    check_outside_transformations,
+    check_rounds,
+    check_runs,
+    check_switch,
+    given_key,
+    is_whole,
+)
 
 Goal = Literal["mean", "worst"]
 STRETCH = 6  # steps whose mean regret is compared with that of as many before, to see whether anything is still gained
@@ -99,6 +107,8 @@ def tune(
         file=file,
         estimator=estimator,
         fresh_runs=fresh_runs,
+        audit=audit,
+        progress=progress,
     )
     rounds, steps, runs, fresh_runs = int(rounds), int(steps), int(runs), int(fresh_runs)
     record = Record(file, _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator))
@@ -177,12 +187,14 @@ def check_tune(
     file: Any = None,
     estimator: Any = None,
     fresh_runs: Any = 2048,
+    audit: Any = True,
+    progress: Any = False,
 ) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
     """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
     check_outside_transformations("tune", learner, losses, delays, rounds, runs)
     if not is_whole(steps, 1):
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
-    if goal not in get_args(Goal):
+    if not (isinstance(goal, str) and goal in get_args(Goal)):
         raise ValueError(f"goal={show(goal)}: the goal over several tasks is 'mean' or 'worst'")
     if optimizer is not None and not isinstance(optimizer, optax.GradientTransformation):
         raise TypeError(f"optimizer={show(optimizer)}: give an optimizer of optax, such as optax.adam(0.1), or leave it out")
@@ -192,6 +204,8 @@ def check_tune(
         raise TypeError(f"file={show(file)}: give the name of a file, or None")
     if file is not None and os.path.isdir(file):
         raise ValueError(f"file={str(file)!r}: this is a folder; give the name of a file")
+    check_switch("audit", audit)
+    check_switch("progress", progress)
     check_options(estimator)
     check_rounds(rounds)
     check_runs(runs, 0)
