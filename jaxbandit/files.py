@@ -11,6 +11,7 @@ import math
 import os
 import re
 import secrets
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,24 @@ def write_whole(path: str | os.PathLike, content: str | bytes, *, drafts: str | 
     """Write ``content`` (text as UTF-8) to ``path``, whole or not at all."""
     with whole_file(path, drafts=drafts) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_writable(folder: Path, given: str, what: str) -> None:
+    """Raise ValueError unless files can be written into ``folder``, which need not be there yet.
+
+    ``given`` is what a user gave, and ``what`` it should have been, for the sentence.
+    """
+    there = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
+    if not there.is_dir():
+        raise ValueError(f"{given}: {there} is a file; give {what} that is there or can be made")
+    try:
+        writable = os.access(there, os.W_OK | os.X_OK)
+        with tempfile.TemporaryFile(dir=there):  # some folders refuse even those who are allowed everything
+            pass
+    except OSError:
+        writable = False
+    if not writable:
+        raise ValueError(f"{given}: nothing can be written into {there}; give {what} that is yours")
 
 
 def sync_folder(path: str | os.PathLike) -> None:

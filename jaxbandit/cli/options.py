@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 
 from jaxbandit.cli.speaking import CommandError
+from jaxbandit.files import check_writable
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
@@ -46,17 +46,10 @@ def output_files(out: Path, *suffixes: str) -> list[Path]:
 
 
 def _check_writable(folder: Path, given: str, what: str) -> None:
-    there = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
-    if not there.is_dir():
-        raise CommandError(f"{given}: {there} is a file; give {what} that is there or can be made")
     try:
-        writable = os.access(there, os.W_OK | os.X_OK)
-        with tempfile.TemporaryFile(dir=there):  # some folders refuse even those who are allowed everything
-            pass
-    except OSError:
-        writable = False
-    if not writable:
-        raise CommandError(f"{given}: nothing can be written into {there}; give {what} that is yours")
+        check_writable(folder, given, what)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def importable() -> None:

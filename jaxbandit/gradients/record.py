@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.files import write_whole
+from jaxbandit.files import check_writable, write_whole
 from jaxbandit.gradients.coordinates import Free
 from jaxbandit.gradients.tuned import Slopes
+from jaxbandit.pytrees import show
 
 FORMAT = "jaxbandit tuning 1"
 
@@ -68,6 +69,28 @@ class Record:
                 f"file={str(file)!r}: it holds a tuning with another {' and '.join(other)}; give the same arguments, or another file"
             )
         return steps
+
+
+def check_file(file: Any) -> None:
+    """Raise, in one sentence, unless ``file`` is None, or steps can be read from it or written to it."""
+    if file is None:
+        return
+    if not isinstance(file, str | os.PathLike):
+        raise TypeError(f"file={show(file)}: give the name of a file, or None")
+    path, given = Path(file), f"file={show(str(file))}"
+    there = True
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        there = False
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{given}: no file can have this name ({getattr(error, 'strerror', None) or error})") from None
+    if path.is_dir():
+        raise ValueError(f"{given}: this is a folder; give the name of a file")
+    if there and not path.is_file():
+        kind = "a link to nothing" if path.is_symlink() else "not an ordinary file"
+        raise ValueError(f"{given}: this is {kind}; give the name of a file that is there or can be made")
+    check_writable(path.absolute().parent, given, "a file in a folder")
 
 
 def nulls_for_nan(value: Any) -> Any:

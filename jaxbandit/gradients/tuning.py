@@ -14,7 +14,7 @@ import optax
 from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
 from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
-from jaxbandit.gradients.record import Record, Step
+from jaxbandit.gradients.record import Record, Step, check_file
 from jaxbandit.gradients.tuned import Audit, Outcome, Slopes, Tuned
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress
@@ -200,10 +200,7 @@ def check_tune(
         raise TypeError(f"optimizer={show(optimizer)}: give an optimizer of optax, such as optax.adam(0.1), or leave it out")
     if tolerance is not None and not (is_numeric(tolerance) and np.ndim(tolerance) == 0 and 0 < tolerance < 1):
         raise ValueError(f"tolerance={show(tolerance)}: a part of the regret, a number between 0 and 1 such as 0.01, or None")
-    if file is not None and not isinstance(file, str | os.PathLike):
-        raise TypeError(f"file={show(file)}: give the name of a file, or None")
-    if file is not None and os.path.isdir(file):
-        raise ValueError(f"file={str(file)!r}: this is a folder; give the name of a file")
+    check_file(file)
     check_switch("audit", audit)
     check_switch("progress", progress)
     check_options(estimator)

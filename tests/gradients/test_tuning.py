@@ -12,7 +12,7 @@ import jaxbandit as jb
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.coordinates import coordinates
-from jaxbandit.gradients.record import Record, Step
+from jaxbandit.gradients.record import Record, Step, check_file
 from jaxbandit.gradients.tuned import Outcome, Tuned
 from jaxbandit.learners import ImportanceWeighted
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
@@ -351,6 +351,30 @@ def test_facts_and_zeros_are_not_tuned_by_themselves():
 def test_wrong_options(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         jb.tune(jb.BestOfBothWorlds(3, linear=0.0), LAW, DELAYS, **(SMALL | options))
+
+
+def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
+    """Told before the first step, and nothing is left behind."""
+    monkeypatch.setattr(tuning, "regret_gradient", None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.json").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(os.listdir())
+    for file, message in (
+        ("", r"file='': this is a folder"),
+        ("/proc/x/y.json", r"file='/proc/x/y.json': nothing can be written into /proc"),
+        ("one.json/x.json", r"file='one.json/x.json': .*one.json is a file; give a file in a folder"),
+        ("a" * 300, r"file='aaa.*: no file can have this name \(File name too long\)"),
+        ("a\x00b", r"file='a\\x00b': no file can have this name"),
+        ("link", r"file='link': this is a link to nothing"),
+        ("pipe", r"file='pipe': this is not an ordinary file"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            jb.tune(jb.BestOfBothWorlds(3), LAW, DELAYS, **SMALL, file=file)
+        assert "\n" not in str(caught.value)
+    assert sorted(os.listdir()) == before
+    check_file("new/folder/steps.json")
 
 
 def test_a_vector_that_is_no_start():
