@@ -91,6 +91,7 @@ def tune(
     >>> bool(tuned.after.value < tuned.before.value), bool(tuned.learner.factor < 24)
     (True, True)
     """
+    check_outside_transformations("tune", learner, losses, delays, rounds, steps, runs, fresh_runs, tolerance, key, seed)
     key = given_key(key, seed)
     tasks, which = check_tune(
         learner,
@@ -191,7 +192,6 @@ def check_tune(
     progress: Any = False,
 ) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
     """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
-    check_outside_transformations("tune", learner, losses, delays, rounds, runs)
     if not is_whole(steps, 1):
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
     if not (isinstance(goal, str) and goal in get_args(Goal)):

@@ -377,6 +377,11 @@ def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
     check_file("new/folder/steps.json")
 
 
+def test_a_key_that_is_traced():
+    with pytest.raises(TypeError, match="tune cannot be called inside jit, vmap or grad"):
+        jax.vmap(lambda key: jb.tune(jb.BestOfBothWorlds(3), LAW, DELAYS, **(SMALL | {"key": key})))(jax.random.split(KEY, 2))
+
+
 def test_a_vector_that_is_no_start():
     with pytest.raises(ValueError, match=r"knots=\[1.0, 0.0\] is not all positive|knots must be"):
         jb.tune(Scheduled([1.0, 0.0]), LAW, DELAYS, **SMALL, only=["knots"])
