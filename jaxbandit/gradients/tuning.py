@@ -150,7 +150,7 @@ def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:
     regrets = np.array([one.value for one in made[-2 * STRETCH :]])
     error = math.hypot(*(one.error for one in made[-2 * STRETCH :])) / STRETCH
     late = regrets[STRETCH:].mean()
-    return bool(regrets[:STRETCH].mean() - late + 2 * error < tolerance * abs(late))
+    return bool(regrets[:STRETCH].mean() - late + 2 * error <= tolerance * abs(late))  # both may be 0
 
 
 def _identity(

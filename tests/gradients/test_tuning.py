@@ -241,6 +241,7 @@ def test_stops_by_the_interval():
     assert tuning._nothing_gained(falling + level, 0.01)
     assert not tuning._nothing_gained([step(100.0, 1.0)] * 12, 0.01), "2·√12/6 = 1.15 per cent may have been gained"
     assert tuning._nothing_gained([step(100.0, 0.8)] * 12, 0.01)
+    assert tuning._nothing_gained([step(0.0, 0.0)] * 12, 0.01), "arms are alike: there is nothing to gain"
 
 
 @pytest.mark.thorough
