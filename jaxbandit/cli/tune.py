@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from jaxbandit.cli.options import check_folder
+from jaxbandit.cli.options import check_folder, importable
 from jaxbandit.files import write_whole
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.record import nulls_for_nan
@@ -19,7 +19,7 @@ from jaxbandit.sweeps.spec import ORACLE, AxisPoint
 SETTINGS = ("steps", "runs", "only", "constraints", "goal", "tolerance", "estimator", "fresh_runs", "rate", "audit")
 
 
-def tune(spec: Path, /, *, out: Path | None = None) -> None:
+def tune(spec: Path, /, *, out: Path | None = None, imports: bool = False) -> None:
     """Tune each learner of a spec on all of its losses and delays; regret before and after is on fresh runs.
 
     Parameters
@@ -31,10 +31,14 @@ def tune(spec: Path, /, *, out: Path | None = None) -> None:
     out
         Folder for tuned.json with the tuned values, the path and the regrets. Steps are kept there meanwhile: the same
         command goes on where it was stopped.
+    imports
+        Allow the spec to name learners of your own as "module:Class"; this runs that module.
     """
     if out is not None:
         check_folder(out)
-    learners, laws, options, seed = _read(spec)
+    if imports:
+        importable()
+    learners, laws, options, seed = _read(spec, imports)
     written = {}
     files = [None if out is None else out / f"unfinished-{place}.json" for place in range(len(learners))]
     for setting, file in zip(learners, files, strict=True):
@@ -52,11 +56,11 @@ def tune(spec: Path, /, *, out: Path | None = None) -> None:
         file.unlink()
 
 
-def _read(spec: Path) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dict[str, Any], int]:
+def _read(spec: Path, imports: bool) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dict[str, Any], int]:
     """Learners, the laws of the tasks, what else ``tune`` is called with, and the seed; every problem is reported at once."""
     document = read_toml(spec)
     settings = document.pop("tune", {})
-    reader = SpecReader({"runs": 512, **document})
+    reader = SpecReader({"runs": 512, **document}, imports)
     reader.name, reader.folder = str(spec), spec.resolve().parent
     if not isinstance(settings, Mapping):
         reader.problem("tune", f"{show(settings)} is not a table; write [tune] above its settings")

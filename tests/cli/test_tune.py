@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,26 @@ def test_numbers_that_are_not_known_are_null(call, monkeypatch):
     text = Path("out/tuned.json").read_text()
     assert "NaN" not in text
     assert json.loads(text)["bobw"]["before"] == [1.0, None]
+
+
+def test_a_learner_of_ones_own(call, monkeypatch):
+    Path("own_to_tune.py").write_text(
+        "import jaxbandit as jb\nfrom jaxbandit.extend import pytree_dataclass\n\n@pytree_dataclass\nclass Mine(jb.BestOfBothWorlds):\n    pass\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    tuned = []
+
+    def begun(learner, *_, **__):
+        tuned.append(type(learner).__name__)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning, "tune", begun)
+    spec = changed('"bobw"', '"own_to_tune:Mine"')
+    status, _, err = call(spec)
+    assert (status, "--imports" in err) == (2, True)
+    assert call(spec, "--imports")[0] == 130
+    assert tuned == ["Mine"]
 
 
 def changed(old, new):
