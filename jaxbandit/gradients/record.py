@@ -33,8 +33,10 @@ class Step(NamedTuple):
 class Record:
     """The steps that were made already, and a place for more; without a file they are kept in memory alone."""
 
-    def __init__(self, file: str | os.PathLike | None, identity: Mapping[str, Any]):
-        self._file, self._identity = file, json.loads(json.dumps(identity))  # as it reads when it comes back from a file
+    def __init__(self, file: str | os.PathLike | None, identity: Mapping[str, Any], start: Free):
+        """``start``: the free numbers of the first step, for their shapes."""
+        self._file, self._start = file, start
+        self._identity = json.loads(json.dumps(identity))  # as it reads when it comes back from a file
         self.steps: list[Step] = self._read(Path(file)) if file is not None and os.path.lexists(file) else []
 
     def add(self, step: Step) -> None:
@@ -62,13 +64,32 @@ class Record:
             if any(set(one.free) != names or set(one.slopes) != names for one in steps):
                 raise ValueError("a hyperparameter is missing")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"file={str(file)!r}: this is not the file of a tuning; give another name") from error
-        other = [name for name, value in self._identity.items() if identity.get(name) != value]
+            raise ValueError(
+                f"file={str(file)!r}: this is not the whole file of a tuning; remove it, or let the steps be kept elsewhere"
+            ) from error
+        now = self._identity["precision"]
+        if (then := identity.pop("precision", now)) != now:  # all numbers are rounded to it and differ; old files do not tell it
+            raise ValueError(
+                f"file={str(file)!r}: it holds a tuning in {then}, and this is {now}; set jax_enable_x64 as it was, or give another file"
+            )
+        other = [name for name, value in self._identity.items() if name != "precision" and identity.get(name) != value]
         if other:
             raise ValueError(
                 f"file={str(file)!r}: it holds a tuning with another {' and '.join(other)}; give the same arguments, or another file"
             )
+        for count, one in enumerate(steps, 1):
+            self._check_numbers(file, count, one)
         return steps
+
+    def _check_numbers(self, file: Path, count: int, step: Step) -> None:
+        """Raise ValueError unless where a step was made and its slopes are finite numbers of the right shapes."""
+        for name, start in self._start.items():
+            for what, found in (("value", step.free[name]), ("slope", step.slopes[name][0])):
+                fault = "has another shape" if found.shape != start.shape else "is not a finite number"
+                if found.shape != start.shape or not np.isfinite(found).all():
+                    raise ValueError(
+                        f"file={str(file)!r}: the {what} of {name} in step {count} of it {fault}; remove it, or give another file"
+                    )
 
 
 def check_file(file: Any) -> None:

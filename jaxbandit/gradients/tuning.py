@@ -18,7 +18,7 @@ from jaxbandit.gradients.record import Record, Step, check_file
 from jaxbandit.gradients.tuned import Audit, Outcome, Slopes, Tuned
 from jaxbandit.measure import ControlVariates
 from jaxbandit.progress import Progress
-from jaxbandit.pytrees import is_numeric, show
+from jaxbandit.pytrees import float_dtype, is_numeric, show
 from jaxbandit.result import fingerprint
 from jaxbandit.simulation import simulate
 from jaxbandit.validation import (
@@ -112,9 +112,10 @@ def tune(
         progress=progress,
     )
     rounds, steps, runs, fresh_runs = int(rounds), int(steps), int(runs), int(fresh_runs)
-    record = Record(file, _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator))
     optimizer = optax.adam(optax.cosine_decay_schedule(0.5, steps)) if optimizer is None else optimizer
     frees = [{name: one.start() for name, one in which.items()}]
+    identity = _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator)
+    record = Record(file, identity, frees[0])
     state = optimizer.init(frees[0])
     options = {"rounds": rounds, "runs": runs, "key": key, "estimator": estimator}
 
@@ -164,6 +165,7 @@ def _identity(
         "delays": [one["delays"] for one in marks],
         "key": marks[0]["key"],
         "choice of hyperparameters": {name: one.constraint for name, one in which.items()},
+        "precision": float_dtype().name,
         **options,
     }
 

@@ -80,6 +80,11 @@ def test_a_stopped_command_goes_on(call, monkeypatch):
     status, _, err = call(SPEC.replace("rounds = 60", "rounds = 61"), "--out", "out")
     assert status == 1
     assert "unfinished-0.json': it holds a tuning with another rounds" in err
+    whole = Path("out/unfinished-0.json").read_bytes()
+    Path("out/unfinished-0.json").write_bytes(whole[:-9])
+    status, _, err = call(SPEC, "--out", "out")
+    assert (status, "this is not the whole file of a tuning; remove it" in err) == (1, True)
+    Path("out/unfinished-0.json").write_bytes(whole)
     status, _, err = call(SPEC, "--out", "out")
     assert (status, err.count("Traceback")) == (0, 0)
     assert steps == [0, 64, 64]

@@ -224,7 +224,7 @@ def test_resumed_is_unbroken(tmp_path, monkeypatch):
         b'{"format": "jaxbandit tuning 1", "tuning": 3}',
     ):
         (tmp_path / "whole.json").write_bytes(content)
-        told("this is not the file of a tuning")
+        told("this is not the whole file of a tuning; remove it")
         assert (tmp_path / "whole.json").read_bytes() == content
 
 
@@ -277,11 +277,11 @@ def test_an_audit_without_errors_does_not_agree(monkeypatch):
 
 
 def test_an_unknown_error_is_null_in_the_file(tmp_path):
-    one = Step({"factor": np.array(1.0)}, 2.0, np.nan, {"factor": (np.array([1.0]), np.array([np.nan]))})
-    identity = {"choice of hyperparameters": {"factor": "positive"}}
-    Record(tmp_path / "steps.json", identity).add(one)
+    one = Step({"factor": np.array(1.0)}, 2.0, np.nan, {"factor": (np.array(1.0), np.array(np.nan))})
+    identity = {"precision": "float32", "choice of hyperparameters": {"factor": "positive"}}
+    Record(tmp_path / "steps.json", identity, one.free).add(one)
     assert "NaN" not in (tmp_path / "steps.json").read_text()
-    (back,) = Record(tmp_path / "steps.json", identity).steps
+    (back,) = Record(tmp_path / "steps.json", identity, one.free).steps
     assert np.isnan(back.error)
     assert np.isnan(back.slopes["factor"][1])
 
@@ -305,6 +305,22 @@ def test_whole_numbers_of_jax(tmp_path):
         found.append(jb.tune(Limited(knots=[1.0]), LAW, DELAYS, **options).after.value)
     assert found[0] == found[1]
     assert (tmp_path / "python").read_bytes() == (tmp_path / "jax").read_bytes()
+
+
+def test_a_file_that_was_changed(tmp_path):
+    free, identity = {"knots": np.zeros(2)}, {"precision": "float32", "choice of hyperparameters": {"knots": "positive"}}
+
+    def told(message, place=(0.0, 0.0), slope=(1.0, 1.0), **changes):
+        (tmp_path / "steps.json").unlink(missing_ok=True)
+        one = Step({"knots": np.array(place)}, 1.0, 0.1, {"knots": (np.array(slope), np.ones(2))})
+        Record(tmp_path / "steps.json", identity, free).add(one)
+        with pytest.raises(ValueError, match=message):
+            Record(tmp_path / "steps.json", identity | changes, free)
+
+    told("the slope of knots in step 1 of it has another shape; remove it, or give another file", slope=(1.0, 1.0, 1.0))
+    told("the slope of knots in step 1 of it is not a finite number", slope=(1.0, np.nan))
+    told("the value of knots in step 1 of it has another shape", place=(0.0,))
+    told("it holds a tuning in float32, and this is float64; set jax_enable_x64", precision="float64", learner="ab12")
 
 
 def test_facts_and_zeros_are_not_tuned_by_themselves():
