@@ -127,10 +127,15 @@ def tune(
             else:
                 bar.update(0, f"step {step + 1} of {steps}")
                 here = {**options, "first_run": step * runs, "progress": bar}
-                record.add(Step(frees[-1], *_objective(at(learner, which, frees[-1]), tasks, which, goal, here)))
+                measured = Step(frees[-1], *_objective(at(learner, which, frees[-1]), tasks, which, goal, here))
+                told = f"learner={type(learner).__name__}(…): in step {step + 1} its regret has no finite derivative by"
+                _check_finite({name: slope for name, (slope, _) in measured.slopes.items()}, told, "start from other numbers")
+                record.add(measured)
             slopes = {name: slope for name, (slope, _) in record.steps[step].slopes.items()}
             moves: Any
             moves, state = optimizer.update(slopes, state, frees[-1])
+            told = f"optimizer={show(optimizer)}: in step {step + 1} it makes no finite move of"
+            _check_finite(moves, told, "give another, such as optax.adam(0.1)")
             frees.append(moved(which, frees[-1], moves))
             if tolerance is not None and _nothing_gained(record.steps[: step + 1], tolerance):
                 break
@@ -142,6 +147,12 @@ def tune(
     with Progress(progress, 2 * len(tasks) * fresh_runs * rounds, "before and after, on fresh runs") as bar:
         before, after = (_outcome(one, tasks, goal, {**fresh, "progress": bar}) for one in (learner, tuned))
     return Tuned(tuned, path, before, after, _audit(tuned, tasks, which, goal, fresh, estimator) if audit else None)
+
+
+def _check_finite(numbers: Mapping[str, Any], told: str, remedy: str) -> None:
+    for name, value in numbers.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"{told} {name}, but {show(value)}; {remedy}")
 
 
 def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:

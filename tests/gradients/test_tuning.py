@@ -399,6 +399,22 @@ def test_a_key_that_is_traced():
         jax.vmap(lambda key: jb.tune(jb.BestOfBothWorlds(3), LAW, DELAYS, **(SMALL | {"key": key})))(jax.random.split(KEY, 2))
 
 
+def test_moves_and_slopes_that_are_not_finite(tmp_path, monkeypatch):
+    """Whose fault it is, and no such slope gets into the file."""
+    game, options = (jb.BestOfBothWorlds(3), LAW, DELAYS), {**SMALL, "only": ["factor"], "file": tmp_path / "steps.json"}
+
+    def slope(value):
+        monkeypatch.setattr(tuning, "_objective", lambda *_: (1.0, 0.1, {"factor": (np.array(value), np.array(0.1))}))
+
+    slope(np.nan)
+    with pytest.raises(ValueError, match=r"learner=BestOfBothWorlds\(…\): in step 1 its regret has no finite derivative"):
+        jb.tune(*game, **options)
+    assert not os.listdir(tmp_path)
+    slope(1.0)
+    with pytest.raises(ValueError, match=r"optimizer=.*: in step 1 it makes no finite move of factor, but nan; give another"):
+        jb.tune(*game, **options, optimizer=optax.scale(np.nan))
+
+
 def test_a_vector_that_is_no_start():
     with pytest.raises(ValueError, match=r"knots=\[1.0, 0.0\] is not all positive|knots must be"):
         jb.tune(Scheduled([1.0, 0.0]), LAW, DELAYS, **SMALL, only=["knots"])
