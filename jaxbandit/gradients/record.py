@@ -105,7 +105,8 @@ def check_file(file: Any) -> None:
     except (FileNotFoundError, NotADirectoryError):
         there = False
     except (OSError, ValueError) as error:
-        raise ValueError(f"{given}: no file can have this name ({getattr(error, 'strerror', None) or error})") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{given}: no file can have this name ({why})") from None
     if path.is_dir():
         raise ValueError(f"{given}: this is a folder; give the name of a file")
     if there and not path.is_file():
