@@ -11,6 +11,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.display import interval, plus_minus
+from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.pytrees import canonical, pytree_dataclass
 
 KEY = jax.random.key(0)
@@ -178,3 +179,8 @@ def test_numbers_have_the_decimals_they_are_worth():
     assert interval(0.5, 0.5, 0.5) == "0.5 exactly"
     assert plus_minus(0.5, 0.0) == "0.5"
     assert plus_minus(-3.14159, 0.02) == "-3.14 ± 0.02"
+
+
+def test_a_gradient_that_is_0_says_so():
+    flat = jb.BestOfBothWorlds(0.0, 0.0, 0.0, 0.0, 0.0)
+    assert repr(Gradient(0.0, 0.0, flat, flat, "jump")).endswith("; all derivatives are 0; jump)")
