@@ -1,7 +1,10 @@
 """Warnings, each given once, about games that are played as they are, although they are probably not what was meant."""
 
+import contextlib
 import math
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -14,6 +17,17 @@ from jaxbandit.losses import Losses
 from jaxbandit.pytrees import facts, is_concrete, show
 
 _warned: set[tuple] = set()
+_muted: ContextVar[bool] = ContextVar("_muted", default=False)
+
+
+@contextlib.contextmanager
+def no_more_about_burn_in() -> Iterator[None]:
+    """For games whose learner is one of many on a way: what is said of the first is enough."""
+    token = _muted.set(True)
+    try:
+        yield
+    finally:
+        _muted.reset(token)
 
 
 def warn_about_max_delay(learner: Any, delays: Delays) -> None:
@@ -49,7 +63,7 @@ def burn_in(learner: Any, losses: Losses) -> float | None:
 
 def warn_about_burn_in(learner: Any, losses: Losses, rounds: Any) -> None:
     """Whether the learner explores for longer than the game lasts."""
-    longest = burn_in(learner, losses)
+    longest = None if _muted.get() else burn_in(learner, losses)
     if longest is None or not is_concrete(rounds) or longest <= rounds:
         return
     case = (type(learner).__name__, longest, int(rounds))

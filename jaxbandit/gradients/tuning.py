@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import optax
 
+from jaxbandit.cautions import no_more_about_burn_in
 from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
 from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
@@ -233,6 +234,7 @@ def check_tune(
     return tasks, coordinates(learner, only, constraints)
 
 
+@no_more_about_burn_in()
 def _objective(
     learner: Any, tasks: Sequence[Any], which: Mapping[str, Coordinate], goal: Goal, options: Mapping[str, Any]
 ) -> tuple[float, float, Slopes]:
@@ -252,6 +254,7 @@ def _objective(
     return value, error, slopes
 
 
+@no_more_about_burn_in()
 def _outcome(learner: Any, tasks: Sequence[Any], goal: Goal, options: Mapping[str, Any]) -> Outcome:
     ends = [simulate(learner, *task, measure=[ControlVariates()], record=24, **options).estimate() for task in tasks]
     regrets, errors = np.array([end.mean[-1] for end in ends]), np.array([end.error[-1] for end in ends])

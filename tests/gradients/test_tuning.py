@@ -9,6 +9,7 @@ import optax
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import cautions
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.coordinates import coordinates
@@ -86,6 +87,9 @@ class Limited(Fixed):
 
     def act(self, state, round):
         return Fixed(jnp.full(3, 1 / 3)).act(state, round)
+
+    def burn_in(self, num_arms, gap):
+        return self.scale
 
 
 def better(arm, gap):
@@ -413,6 +417,16 @@ def test_moves_and_slopes_that_are_not_finite(tmp_path, monkeypatch):
     slope(1.0)
     with pytest.raises(ValueError, match=r"optimizer=.*: in step 1 it makes no finite move of factor, but nan; give another"):
         jb.tune(*game, **options, optimizer=optax.scale(np.nan))
+
+
+def test_a_long_burn_in_is_said_once_and_where_tune_was_called(monkeypatch):
+    monkeypatch.setattr(cautions, "_warned", set())
+    shrink = optax.stateless(lambda slopes, _: {"scale": -0.1})
+    with pytest.warns(UserWarning, match="it plays nearly uniformly for about") as said:
+        jb.tune(
+            Limited(knots=[1.0], scale=50.0), LAW, DELAYS, **FOUND, steps=2, only=["scale"], optimizer=shrink, estimator="fluid"
+        )
+    assert [warning.filename for warning in said] == [__file__]
 
 
 def test_a_vector_that_is_no_start():
