@@ -36,7 +36,7 @@ Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
-PARTED = 0.5  # of the runs, from which on the control variates of their two sides are compared
+PARTED, PARTED_FOR_ARM = 64, 16  # runs that must have parted, in all and for each arm, before their two sides are compared
 LONGEST_STEP = 10  # in the logarithm: a factor of 22,000
 
 
@@ -198,7 +198,7 @@ def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, esti
         if estimator == "score":
             return ""
     if not as_learner(learner).importance_weighted:
-        return f"estimator={estimator!r}: {name} does more with its feedback than add importance-weighted estimates; {so}"
+        return f"estimator={estimator!r}: {name} is not ImportanceWeighted, a learner that only adds importance-weighted estimates; {so}"
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
@@ -316,13 +316,13 @@ def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: n
 
 
 def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
-    """By how much the control variates of the two sides differ, ``[C, K, runs]``, from where most runs have parted; None: nowhere.
+    """By how much the control variates of the two sides differ, ``[C, K, runs]``, from where many runs have parted; None: nowhere.
 
     Their difference has mean 0 as well. But until an arm or a loss differs, it moves smoothly with the number, as the regrets
-    do, and only the few runs that part there make its mean 0: a fit would take the derivative itself for chance. Nor may the
-    errors be narrowed as long as few runs part: what these bring, and a sample may have none of them, is most of the spread.
+    do, and only the runs that part there make its mean 0: with few of these a fit would take the derivative itself for chance.
+    Nor may the errors be narrowed then: what the few bring, and a sample may have none of them, is most of the spread.
     """
-    parted = (up.trail != down.trail).mean(1) >= PARTED
+    parted = (up.trail != down.trail).sum(1) >= max(PARTED, PARTED_FOR_ARM * up.features.shape[1])
     if not parted.any():
         return None
     first, apart = int(parted.argmax()), up.features.astype(np.float64) - down.features
