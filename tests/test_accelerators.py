@@ -125,7 +125,13 @@ def test_few_kernels_a_round(name, most, own_form):
     assert "scatter(" not in text
 
 
-@pytest.mark.parametrize("delays", [D.Fixed(10), D.Geometric(10.0, bound=127)], ids=["fixed", "for each play"])
+@pytest.mark.parametrize(
+    "delays",
+    [
+        pytest.param(D.Fixed(10), id="fixed"),
+        pytest.param(D.Geometric(10.0, bound=127), id="for each play", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_window_is_not_copied(delays):
     """Nor is a learner's own memory, of which a row is read and overwritten in every round: copies would be most of the time."""
     game = made((jb.SlidingWindowUCB(window=200), BERNOULLI, delays))

@@ -26,13 +26,8 @@ def traces(monkeypatch):
     return rings
 
 
-@pytest.mark.parametrize(
-    ("delays", "programs"),
-    [
-        pytest.param(range(1, 51), 2, marks=pytest.mark.thorough),
-        (np.linspace(1, 1000, 50).astype(int), 3),
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("delays", "programs"), [(range(1, 51), 2), (np.linspace(1, 1000, 50).astype(int), 3)])
 def test_a_sweep_over_fifty_delays_compiles_few_programs(traces, tmp_path, delays, programs):
     laws = [jb.delays.Fixed(int(delay)) for delay in delays]
     spec = jb.Spec(rounds=20, runs=4, record=[20], learners=[jb.Uniform()], losses=[LOSSES], delays=laws)

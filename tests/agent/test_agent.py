@@ -28,13 +28,7 @@ LAWS = {
 QUICK = "random, some lost"  # the other laws run the same two programs in other order: `make test-slow`
 # Learners that read signals are refused: tests/learners/test_late.py.
 NAMES = [name for name in [*CLASSES, *VARIANTS] if not as_learner(make(name)).num_signals]
-KINDS = (
-    "tsallis-inf, rv",
-    "thompson",
-    "zimmert-seldin, skipping",
-    "bold",
-    "arm-dependent",
-)  # memo, own words, watcher, wrapper, told
+KINDS = ("tsallis-inf, rv", "zimmert-seldin, skipping", "bold")  # with a memo, a watcher, a wrapper
 
 
 def rolled_out(learner, delays, rounds, losses=LOSSES, **options):

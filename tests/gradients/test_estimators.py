@@ -306,8 +306,7 @@ def test_an_arm_without_losses_whose_probability_came_to_zero():
 @pytest.mark.parametrize(
     ("learner", "far"),
     [
-        (jb.TsallisINF(scale=0.5), True),
-        pytest.param(jb.TsallisINF("rv"), True, marks=pytest.mark.thorough),
+        *(pytest.param(one, True, marks=pytest.mark.thorough) for one in (jb.TsallisINF(scale=0.5), jb.TsallisINF("rv"))),
         (jb.TsallisINF(), False),
     ],
 )
@@ -321,6 +320,7 @@ def test_long_jumps_are_told(learner, far):
     assert not notes[1]
 
 
+@pytest.mark.thorough
 def test_sides_that_have_hardly_parted_are_not_compared():
     """With the control variates of both sides, which had few runs to make their mean 0, this was 10 standard errors off."""
     game = jb.BestOfBothWorlds(5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
