@@ -104,6 +104,7 @@ def test_derivatives_with_the_arms_held_fixed(delays):
             np.testing.assert_allclose(forward, difference, rtol=1e-4, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_optax_updates_a_learner():
     import optax
 

@@ -51,7 +51,9 @@ def run_and_kill(folder, rounds, kills, random):
             return answers.read_text().splitlines()
 
 
-@pytest.mark.parametrize(("kills", "rounds"), [(2, 100), pytest.param(50, 3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kills", "rounds"), [pytest.param(2, 100, marks=pytest.mark.thorough), pytest.param(50, 3000, marks=pytest.mark.slow)]
+)
 def test_killed_at_any_moment(tmp_path, kills, rounds):
     lines = run_and_kill(tmp_path, rounds, kills, np.random.default_rng(0))
     answered = [line.split() for line in lines]

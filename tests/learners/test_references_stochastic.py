@@ -31,7 +31,7 @@ def test_klucb(delays, kind):
     compare(KLUCB(), reference.KLUCB(6), delays, arms=6, kind=kind)
 
 
-@pytest.mark.parametrize(("x64", "tolerance"), [(False, 5e-7), (True, 1e-11)])
+@pytest.mark.parametrize(("x64", "tolerance"), [(False, 5e-7), pytest.param(True, 1e-11, marks=pytest.mark.thorough)])
 def test_lowest_mean_logit(x64, tolerance):
     """To the last digits of log q - log(1 - q), from one observation to ten million, for means next to 0 and 1 as well.
 

@@ -98,6 +98,7 @@ class Keyed(losses.Losses):
         return jax.vmap(jax.random.uniform)(noise.reshape(-1)).reshape(noise.shape)
 
 
+@pytest.mark.thorough
 def test_laws_with_keys_get_one_for_each_run_and_round():
     """The key of a loss is its own stream, by the public API."""
     key = jax.random.key(3)
