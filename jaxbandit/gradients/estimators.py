@@ -266,10 +266,16 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
     if per_run.own is None:
         features = None if per_run.features is None else increments(per_run.features, per_run.rounds)
         return intercepts(rows, features)
-    narrowed = [None if own is None else increments(own, per_run.rounds) for own in per_run.own]
-    fits = [intercepts(row[None], features) for row, features in zip(rows, narrowed, strict=True)]
+    fits = [_narrowed(row[None], own, per_run.rounds) for row, own in zip(rows, per_run.own, strict=True)]
     slopes, errors = (np.concatenate(column) for column in zip(*fits, strict=True))
     return slopes, errors
+
+
+def _narrowed(row: np.ndarray, own: np.ndarray | None, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and error of ``row [1, runs]``, by its own control variates if these make the error smaller."""
+    plain = intercepts(row, None)
+    fit = plain if own is None else intercepts(row, increments(own, rounds))
+    return fit if fit[1][0] < plain[1][0] else plain
 
 
 def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
