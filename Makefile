@@ -6,10 +6,10 @@ LOWEST := .venv-lowest/bin
 # Each worker is one process on one core.
 PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench live-service test-live-service clean
+.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench claims live-service test-live-service clean
 
 demo: $(VENV)/demo
-	$(BIN)/jaxbandit demo
+	$(BIN)/jaxbandit demo --force  # the figure of an earlier call is replaced
 
 test: $(VENV)/dev  # what a newcomer runs: every part of the library, each once
 	$(BIN)/$(PYTEST) -m "not thorough and not slow"
@@ -30,6 +30,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
 
 docs: $(VENV)/docs  # the site, docs/_build/html; runs the notebooks that changed, the first time all of them (some 10 minutes)
 	$(BIN)/python docs/build_notebooks.py
@@ -43,8 +44,11 @@ test-live-service: $(VENV)/dev  # the tests of it, which are skipped where FastA
 	$(BIN)/pip install --quiet fastapi uvicorn
 	$(BIN)/python -m pytest tests/experiments/test_live_service.py
 
-bench: $(VENV)/dev
-	$(BIN)/jaxbandit bench $(if $(PEERS),--peers $(PEERS))  # make bench PEERS=folder times the programs there as well
+bench: $(VENV)/dev  # tables and figure in build/bench; `make bench PEERS=folder` also times the programs in that folder
+	$(BIN)/python -m experiments.bench --out build/bench $(if $(PEERS),--peers $(PEERS))
+
+claims: $(VENV)/dev  # a page for each statement of the paper, in build/claims
+	$(BIN)/python -m experiments.claims --out build/claims
 
 # An empty file for each set of extras that is installed.
 $(VENV)/demo: EXTRA := cli
@@ -61,5 +65,7 @@ $(VENV)/demo $(VENV)/docs $(VENV)/dev: pyproject.toml
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
 	touch $@
 
-clean:
-	rm -rf .venv .venv-* build dist docs/_build
+clean:  # everything that the targets above make
+	rm -rf .venv .venv-* build dist docs/_build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -f demo.png experiments/live_service/campaign.db*
+	find jaxbandit experiments tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -48,7 +48,7 @@ THOROUGH_EXAMPLES = tuple(
         "theory/games",
         "gradients/",
         "measure.py",
-        "conformance.py",
+        "testing.py",
     )
 )
 

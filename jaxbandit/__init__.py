@@ -1,12 +1,14 @@
 """jaxbandit: the laboratory for bandits with delayed feedback, in JAX."""
 
-from jaxbandit import delays, extend, learners, logs, losses, measure, plots, theory
+from jaxbandit import delays, extend, learners, logs, losses, measure, plots, testing, theory
+from jaxbandit._core.projection import hybrid_argmin
+from jaxbandit._engine.devices import use_all_cores
+from jaxbandit._engine.rollout import Rollout, rollout
+from jaxbandit._engine.simulation import simulate
+from jaxbandit._version import __version__ as __version__
 from jaxbandit.advice import Advice, advise
 from jaxbandit.agent import Agent, Ticket, TicketError
-from jaxbandit.blocks import use_all_cores
-from jaxbandit.conformance import check_delays, check_learner, check_losses
 from jaxbandit.delays import load_trace
-from jaxbandit.game import Rollout, rollout
 from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
 from jaxbandit.learners import (
     BOLD,
@@ -18,6 +20,8 @@ from jaxbandit.learners import (
     AsymmetricBestOfBothWorlds,
     BankerTsallisINF,
     BestOfBothWorlds,
+    CensoredKLUCB,
+    CensoredThompson,
     CoLo,
     DelayedExp3,
     DelayedExponentialWeights,
@@ -47,12 +51,10 @@ from jaxbandit.learners import (
 )
 from jaxbandit.logs import Log, load_log
 from jaxbandit.measure import ControlVariates
-from jaxbandit.projection import hybrid_argmin
-from jaxbandit.result import Result
-from jaxbandit.simulation import simulate
-from jaxbandit.statistics import Estimate
+from jaxbandit.results.result import Result
+from jaxbandit.results.statistics import Estimate
 from jaxbandit.sweeps import Entry, Spec, open_sweep, sweep
-from jaxbandit.version import __version__ as __version__
+from jaxbandit.testing import check_delays, check_learner, check_losses
 
 __all__ = [
     "BOLD",
@@ -66,6 +68,8 @@ __all__ = [
     "AsymmetricBestOfBothWorlds",
     "BankerTsallisINF",
     "BestOfBothWorlds",
+    "CensoredKLUCB",
+    "CensoredThompson",
     "CoLo",
     "ControlVariates",
     "DelayedExp3",
@@ -122,6 +126,7 @@ __all__ = [
     "rollout",
     "simulate",
     "sweep",
+    "testing",
     "theory",
     "tune",
     "use_all_cores",

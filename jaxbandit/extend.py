@@ -9,11 +9,11 @@
 How: the pages "Adding a learner" and "Adding a law".
 """
 
-from jaxbandit.arms import one_hot, pick
+from jaxbandit._core.arms import one_hot, pick
+from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static, told, whole_number
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.losses import Losses
-from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static, told, whole_number
 
 __all__ = [
     "NEVER",

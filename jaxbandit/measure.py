@@ -11,26 +11,44 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.arms import inner, one_hot, pick
-from jaxbandit.counting import Sum
+from jaxbandit._core.arms import inner, one_hot, pick
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, show
+from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Round
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, show
 
 
 class Moment(NamedTuple):
-    """What a measurement may look at, at the end of round t; ``...`` is the shape of the runs."""
+    """One round, as a measurement sees it at the end of round t.
 
-    t: jax.Array  # [] int32
-    probabilities: jax.Array  # [K, ...] x_t
-    arm: jax.Array  # [...] int32, the arm played
-    loss: jax.Array  # [...] its loss
-    means: jax.Array  # [K] the expected losses of this round
-    outstanding: jax.Array  # [] or [...] int32, σ_t
-    arrivals: jax.Array  # [] or [...] int32, how many observations came at the end of the round
-    learner_state: Any  # of this round: after ``act``, before what arrived at its end
-    informed_state: Any  # after what arrived
-    delay: jax.Array  # [] or [...] int32, how long the feedback of this play takes
-    round: Round  # what the learner was told at the start of the round
+    ``...`` is the shape of the runs, the ``runs_shape`` of ``init``: ``[runs]`` for a block of runs, ``[]`` where runs are evaluated
+    one by one. It is the same for all loss and delay models. K is the number of arms.
+
+    Attributes:
+      t: ``[]`` int32, the round, from 1.
+      probabilities: ``[K, ...]``, :math:`x_t`.
+      arm: ``[...]`` int32, the arm drawn from them.
+      loss: ``[...]``, its loss.
+      means: ``[K]``, the expected losses of the round.
+      outstanding: ``[...]`` int32, :math:`\\sigma_t`, the outstanding observations at the start of the round.
+      arrivals: ``[...]`` int32, the observations that arrive at the end of the round.
+      learner_state: the learner's state after ``act``, before the arrivals.
+      informed_state: the learner's state after the arrivals.
+      delay: ``[...]`` int32, the delay of this round's feedback; :data:`jaxbandit.delays.NEVER` if it never arrives.
+      round: the :class:`jaxbandit.learners.Round` that ``act`` was given. Its counts have the shape ``[]`` where all runs share
+        their delays.
+    """
+
+    t: jax.Array
+    probabilities: jax.Array
+    arm: jax.Array
+    loss: jax.Array
+    means: jax.Array
+    outstanding: jax.Array
+    arrivals: jax.Array
+    learner_state: Any
+    informed_state: Any
+    delay: jax.Array
+    round: Round
 
 
 @runtime_checkable
@@ -180,9 +198,23 @@ def check_measure(measure: Any) -> None:
     if not isinstance(measure, Sequence) or isinstance(measure, str):
         raise TypeError(f"measure={show(measure)}: give a list of measurements, such as [jb.ControlVariates()]")
     for one in measure:
+        if isinstance(one, Measurement) and not isinstance(one, type) and jax.tree_util.all_leaves([one]):
+            cls = type(one).__name__
+            raise TypeError(f"measure=[{cls}(…)]: make {cls} a pytree: put @jb.extend.pytree_dataclass before the class")
         if isinstance(one, type):
             raise TypeError(f"measure=[{one.__name__}]: give a measurement, not its class: {one.__name__}(...)")
         if not isinstance(one, Measurement):
             raise TypeError(
                 f"measure=[{show(one)}]: a measurement, such as jb.ControlVariates(), has the methods init, update and read"
             )
+
+
+RESERVED = {
+    "regret",
+    "round",
+    "run",
+    "outstanding_max",
+    "total_delay",
+    "lost",
+    "probability",
+}  # names of a Result's columns

@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit import randomness
-from jaxbandit.arms import pick
-from jaxbandit.game import Game
+from jaxbandit._core import randomness
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 from jaxbandit.gradients import estimators as gradients
 from jaxbandit.gradients import programs
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 
 # --- plain NumPy ---
 
@@ -181,7 +182,7 @@ class TwoValues(jb.losses.Losses):
 class Scripted(Game):
     """Run i plays path i."""
 
-    def _words(self, purpose, t, pair=0):
+    def words(self, purpose, t, pair=0):
         arm, high = outcomes(self.runs.astype(jnp.int32), t)
         tiny = jnp.asarray(1e-300, float_dtype())
         return jnp.where(arm == 1, 1 - 1e-16, tiny), jnp.where(high == 1, tiny, 1 - 1e-16)
@@ -206,9 +207,9 @@ class Chance:
 
 
 @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # programs that run a few times
-def _play(game, record):
+def _play(player, game, record):
     which = tuple(range(len(jax.tree.leaves(game.learner))))
-    return programs.played(game, record)[1]["chance"][-1], programs.forward.__wrapped__(game, record, which=which)
+    return programs.played(player, game, record)[1]["chance"][-1], programs.forward.function(player, game, record, which=which)
 
 
 def expected_estimate(learner, values, chances, rounds, delays, estimator, monkeypatch):
@@ -218,9 +219,9 @@ def expected_estimate(learner, values, chances, rounds, delays, estimator, monke
     law = TwoValues(jnp.asarray(values), jnp.asarray(chances))
     measure = (Chance(law), *([programs.Score()] if estimator == "score" else []))
     plain = Game.set_up(learner, law, delays, jax.random.key(0), jnp.arange(4**rounds, dtype=jnp.uint32), measure)
-    feedback = gradients.feedback_of(estimator, rounds)
-    game = Scripted(**{f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)} | {"feedback": feedback})
-    chance, per_run = jax.tree.map(np.asarray, _play(game, jnp.array([rounds], jnp.int32)))
+    player = Player(hook=gradients.feedback_of(estimator, rounds))
+    game = Scripted(**{f.name: getattr(plain, f.name) for f in dataclasses.fields(plain)})
+    chance, per_run = jax.tree.map(np.asarray, _play(player, game, jnp.array([rounds], jnp.int32)))
     np.testing.assert_allclose(chance.sum(), 1, rtol=1e-9)
     gradient = [float(leaf @ chance) for leaf in per_run.gradient]
     return jax.tree.unflatten(jax.tree.structure(learner), gradient), float(per_run.regret @ chance)

@@ -1,9 +1,9 @@
-"""A learner that writes down all it is told, and a plain event queue that says what it should have been told.
+"""A learner that logs everything it is given, and a comparison of the log with an event queue in NumPy.
 
-The replay is Python: random words by ``jax.random.fold_in``, plays in a heap by round of arrival and round of origin.
+The random numbers and the queue are those of ``tests/reference``.
 """
 
-import heapq
+import math
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -12,9 +12,11 @@ import numpy as np
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import randomness
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import float_dtype, pytree_dataclass
 from jaxbandit.delays import NEVER
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
+from tests.reference import streams
+from tests.reference.interface import Reference, play
 
 LONGEST = 64  # rounds that fit into a log
 ARMS = 3
@@ -101,21 +103,10 @@ class Staircase(jb.losses.Losses):
         return (noise + arm.astype(noise.dtype)) / 4
 
 
-MOST_RUNS = 8  # one shape for all, which compiles once
-
-
-@jax.jit
-def _words(key, purpose, first_run):
-    def word(t, run):
-        return jax.random.key_data(jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(key, purpose), t), run))
-
-    return jax.vmap(jax.vmap(word, (None, 0)), (0, None))(jnp.arange(1, LONGEST + 1), first_run + jnp.arange(MOST_RUNS))
-
-
 def words(key, purpose: int, runs: int, first_run: int = 0) -> np.ndarray:
-    """``[LONGEST, runs, 2]`` the words of rounds 1 … LONGEST."""
-    assert runs <= MOST_RUNS
-    return np.asarray(_words(key, purpose, first_run))[:, :runs]
+    """``[LONGEST, runs, 2]`` the random numbers, 32 bits each, of rounds 1 … LONGEST."""
+    rounds, ids = np.arange(1, LONGEST + 1)[:, None], first_run + np.arange(runs)
+    return np.stack(streams.numbers(tuple(np.asarray(jax.random.key_data(key))), purpose, rounds, ids), -1)
 
 
 def uniform(word: np.ndarray) -> np.ndarray:
@@ -160,17 +151,27 @@ def check_log(log: Log, made: Plays, rounds: int, watched: bool) -> None:
         )
 
 
+class Recorder(Reference):
+    """Writes down what a learner of one run is shown, with the rounds that :func:`questions` asks about."""
+
+    def __init__(self, word: np.ndarray):
+        super().__init__(ARMS)
+        self.word, self.delivered, self.outstanding, self.answers = word, [], [], []
+
+    def act(self, t, outstanding):
+        self.outstanding.append(len(outstanding))
+        self.answers.append([s in outstanding for s in questions(t, int(self.word[t - 1]))])
+        return super().act(t, outstanding)
+
+    def observe(self, t, s, arm, loss):
+        self.delivered.append((t, s))
+
+
 def _check_run(log: Log, made: Plays, rounds: int, run: int, watched: bool) -> None:
-    queue: list[tuple[int, int]] = []  # (arrival, origin) of what is outstanding
-    delivered, outstanding, answers = [], [], []
-    for t in range(1, rounds + 1):
-        outstanding.append(len(queue))
-        waiting = {origin for _, origin in queue}
-        answers.append([s in waiting for s in questions(t, int(made.word[t - 1, run]))])
-        delay = int(made.delay[t - 1, run])
-        heapq.heappush(queue, (10**12 if delay == NEVER else t + delay, t))
-        while queue and queue[0][0] == t:
-            delivered.append(heapq.heappop(queue))
+    waits = [math.inf if delay == NEVER else int(delay) for delay in made.delay[:rounds, run]]
+    recorder = Recorder(made.word[:, run])
+    play(recorder, made.arm[:, run], np.zeros((rounds, ARMS)), waits)
+    delivered, outstanding, answers = recorder.delivered, recorder.outstanding, recorder.answers
     count, told = len(delivered), log.deliveries.T
     assert log.count == count
     arrival, origin = np.array(delivered, int).reshape(count, 2).T

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import randomness
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical, float_dtype
 from jaxbandit.learners.base import Observation, Round, as_learner
-from jaxbandit.pytrees import canonical, float_dtype
 
 # Each program is compiled for a few hundred calls of one run: the compiler's optimisations would cost more than they save.
 QUICK = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})

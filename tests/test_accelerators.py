@@ -1,6 +1,5 @@
 """What can be shown of GPU and TPU without having one: the programs lower for them, and a round stays few kernels."""
 
-import dataclasses
 import functools
 import re
 
@@ -11,13 +10,14 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.blocks import advance, start
-from jaxbandit.forms import block_size, choose_form
-from jaxbandit.game import Game
+from jaxbandit._core.fields import canonical
+from jaxbandit._engine.blocks import advance, start
+from jaxbandit._engine.choose import block_size, choose_execution, fitted
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 from jaxbandit.gradients import programs
 from jaxbandit.gradients.jump import JumpTangent
 from jaxbandit.learners import forgetful
-from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps import batch, plan
 
 D = jb.delays
@@ -44,9 +44,11 @@ def made(parts, measure=()):
 @pytest.mark.parametrize("name", GAMES)
 def test_the_block_lowers(name):
     game = made(GAMES[name], (jb.ControlVariates(),))
-    state = start.eval_shape(game)
+    state = start.eval_shape(Player(), game)
     record = jnp.array([5, 10], jnp.int32)
-    program = jax.export.export(advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    program = jax.export.export(advance.plain, platforms=PLATFORMS)(
+        Player(), game, state, jnp.int32(0), record, probabilities=False
+    )
     assert program.platforms == PLATFORMS
     assert "stablehlo.while" in program.mlir_module()
 
@@ -56,11 +58,11 @@ def test_gradients_lower():
     """Forward mode with jump tangents, reverse mode, and paired differences."""
     parts = jb.BestOfBothWorlds(3), jb.losses.Bernoulli([0.3, 0.5]), D.Fixed(3)
     game, record = made(parts, (jb.ControlVariates(),)), jnp.array([5, 10], jnp.int32)
-    jumping = dataclasses.replace(game, feedback=JumpTangent())
+    jumping = Player(hook=JumpTangent())
     calls = [
-        (functools.partial(programs.forward, which=(0, 2)), (jumping, record)),
-        (functools.partial(programs.backward, rounds=10, which=(0, 2)), (jumping,)),
-        (programs.regrets, (game, record)),
+        (functools.partial(programs.forward, which=(0, 2)), (jumping, game, record)),
+        (functools.partial(programs.backward, rounds=10, which=(0, 2)), (jumping, game)),
+        (programs.regrets, (Player(), game, record)),
     ]
     for call, arguments in calls:
         program = jax.export.export(jax.jit(call), platforms=PLATFORMS)(*arguments)
@@ -76,16 +78,18 @@ def test_a_unit_of_a_sweep_lowers():
         record=4,
         learners=[jb.BestOfBothWorlds("oracle")],
         losses=[jb.losses.Bernoulli([0.3, 0.5])],
-        delays=[D.Geometric(3.0, bound=15, shared=True)],
+        delays=[D.Geometric(3.0, bound=63, shared=True)],
     )
     (cell,) = plan.Plan.make(spec).cells
     learner, losses, delays = map(canonical, (cell.learner, cell.losses, cell.delays))
     measure = canonical(plan.measurements(spec.control_variates))
     game = Game.set_up(learner, losses, delays, jax.random.key(spec.seed), jnp.zeros(cell.block, jnp.uint32), measure)
     state, record = batch.block_state(cell, spec.control_variates), jnp.array([5, 20, 60, 100, 100], jnp.int32)
-    started = jax.export.export(start, platforms=PLATFORMS)(game)
+    started = jax.export.export(start, platforms=PLATFORMS)(Player(), game)
     assert [leaf.shape for leaf in started.out_avals] == [leaf.shape for leaf in jax.tree.leaves(state)]
-    program = jax.export.export(advance, platforms=PLATFORMS)(game, state, jnp.int32(0), record, probabilities=False)
+    program = jax.export.export(advance.plain, platforms=PLATFORMS)(
+        Player(), game, state, jnp.int32(0), record, probabilities=False
+    )
     assert "stablehlo.while" in program.mlir_module()
 
 
@@ -104,8 +108,10 @@ def test_few_kernels_a_round(name, most, own_form):
     """
     most += 2 * (jax.__version_info__ < (0, 8))
     game = made(GAMES[name])
-    game = choose_form(game, "cpu").applied(game) if own_form else game
-    lowered = advance.lower(game, start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
+    player, game = fitted(game, choose_execution(game, "cpu")) if own_form else (Player(), game)
+    lowered = advance.lower(
+        player, game, start.eval_shape(player, game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False
+    )
     text = lowered.compile().as_text()
     bodies = {
         body: re.search(rf"^%?{re.escape(body)} \(.*?^}}", text, re.DOTALL | re.MULTILINE)
@@ -135,7 +141,9 @@ def test_few_kernels_a_round(name, most, own_form):
 def test_a_window_is_not_copied(delays):
     """Nor is a learner's own memory, of which a row is read and overwritten in every round: copies would be most of the time."""
     game = made((jb.SlidingWindowUCB(window=200), BERNOULLI, delays))
-    lowered = advance.lower(game, start.eval_shape(game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False)
+    lowered = advance.lower(
+        Player(), game, start.eval_shape(Player(), game), jnp.int32(0), jnp.array([5, 10], jnp.int32), probabilities=False
+    )
     loops, entry = lowered.compile().as_text().split("\nENTRY ")
     copied = r"(?:s32|f32)\[(?:200,256|51200)\]\S* copy\("
     assert not re.search(copied, loops)

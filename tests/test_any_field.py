@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
-from jaxbandit.pytrees import limits
+from jaxbandit._core.fields import limits
 from tests.test_fields import ARMS, LAW_OF_STATES, example
 
 PACKAGE = Path(jb.__file__).parent

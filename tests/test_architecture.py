@@ -1,24 +1,25 @@
-"""The shape of the package: imports point one way, nothing private crosses a module, nothing is probed by name, files stay small.
+"""The structure of the package, read from the source without importing it.
 
-Read from the source, without importing it. What fails here is listed by file and line.
+The direction of imports between layers is a contract of import-linter (pyproject.toml); these tests cover what it does not:
+cycles between modules, private names, probing by name, annotations, the public entries and the drawing.
 """
 
 import ast
 import functools
+import itertools
 import pkgutil
 import re
 import runpy
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 PACKAGE = Path(__file__).parents[1] / "jaxbandit"
 
 DOCS = PACKAGE.parent / "docs"
-LAYERS = [names for _, names, _ in runpy.run_path(str(DOCS / "layers.py"))["LAYERS"]]
-MOST_LINES = 400
+MOST_PUBLIC = 20  # entries at the top of the package
 MOST_PROBES = 5
 
 
@@ -31,12 +32,11 @@ class Import(NamedTuple):
 
 
 def modules() -> dict[str, Path]:
-    """``{"jaxbandit.game": file}``, packages by their own name."""
+    """``{"jaxbandit._engine.game": file}``, packages by their own name."""
     found = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
-        if "statements" not in parts:
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
     return found
 
 
@@ -73,22 +73,22 @@ def all_imports() -> list[Import]:
     return [one for module, file in modules().items() for one in imports(module, file)]
 
 
-def layer(module: str) -> int:
-    """The line of the layout in which a module stands."""
-    name = [*module.split("."), ""][1]
-    places = [place for place, names in enumerate(LAYERS) if name in names]
-    assert places, f"{module}: not in the layout; add it to docs/layers.py and draw it again (docs/build_architecture.py)"
-    return places[0]
-
-
 def told(found: Iterator[str] | list[str]) -> None:
     problems = sorted(found)
     assert not problems, "\n" + "\n".join(problems)
 
 
-def test_every_module_is_in_the_layout_and_every_name_of_the_layout_is_there():
-    known = {[*module.split("."), ""][1] for module in modules()}
-    assert known == {name for names in LAYERS for name in names}
+def test_the_drawing_shows_the_tree():
+    """Every part of every layer, with its modules."""
+    build = runpy.run_path(str(DOCS / "build_architecture.py"))
+    assert build["DRAWING"].read_text(encoding="utf-8") == build["draw"](), "run python docs/build_architecture.py"
+    parts = {[*module.split("."), ""][1] for module in modules()} - {""}
+    assert {part for layer in build["layers"]() for part in layer} == parts
+
+
+def test_few_public_entries():
+    entries = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py")}
+    assert len({name for name in entries if not name.startswith("_")}) <= MOST_PUBLIC
 
 
 def test_the_page_names_only_what_is_there():
@@ -96,33 +96,12 @@ def test_the_page_names_only_what_is_there():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     files = set(re.findall(r"`((?:jaxbandit/|experiments/|tests/|docs/)?[a-z_0-9/]+\.(?:py|md|toml))`", page))
     known = {path.relative_to(root).as_posix() for root in (PACKAGE.parent, PACKAGE) for path in root.rglob("*.*")}
-    assert len(files) > 20
-    told(f"docs/architecture.md names {name}" for name in files if name not in known and name not in ("claim.py", "claim.toml"))
-
-
-def test_imports_point_one_way():
-    told(
-        f"{one.importer}:{one.line} imports {one.imported}, which stands below it"
-        for one in all_imports()
-        if not one.lazy and layer(one.imported) > layer(one.importer)
-    )
-
-
-# A method that leads on to what is built upon its class: the user asks for it by name, and only then it is imported.
-UPWARD = {("jaxbandit.result", "jaxbandit.plots")}
-
-
-def test_lazy_imports_point_one_way_too():
-    """Inside functions and for type checkers; all others would hide a cycle."""
-    told(
-        f"{one.importer}:{one.line} imports {one.imported} inside a function, which stands below it"
-        for one in all_imports()
-        if one.lazy and layer(one.imported) > layer(one.importer) and (one.importer, one.imported) not in UPWARD
-    )
+    assert len(files) > 10
+    told(f"docs/architecture.md names {name}" for name in files if name not in known)
 
 
 def test_no_cycles():
-    """Between modules, not only between lines of the layout."""
+    """Between modules, also of one layer."""
     graph: dict[str, set[str]] = {module: set() for module in modules()}
     for one in all_imports():
         if not one.lazy:
@@ -160,7 +139,7 @@ def test_no_name_hides_a_module():
 def test_no_private_name_crosses_a_module():
     found = []
     for one in all_imports():
-        private = [name for name in (*one.names, one.imported.split(".")[-1]) if name.startswith("_") and name != "__version__"]
+        private = [name for name in one.names if _is_private(name)]
         found += [f"{one.importer}:{one.line} takes {name} from {one.imported}" for name in private]
     for module, file in modules().items():
         own = {node.attr for node in ast.walk(tree(file)) if isinstance(node, ast.Attribute) and _is_self(node.value)}
@@ -225,8 +204,13 @@ def test_public_functions_are_annotated():
     told(found)
 
 
-@pytest.mark.parametrize("module", modules())
-def test_files_are_short(module):
-    text = modules()[module].read_text(encoding="utf-8")
-    head = "\n".join(text.splitlines()[:20])
-    assert text.count("\n") <= MOST_LINES or "400 lines" in head, f"{module}: a reason for its length belongs in its first lines"
+def test_every_package_that_is_imported_is_declared():
+    """At the top of modules: as a dependency of the package, or of one of its extras."""
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    known = {re.split(r"[<>=~]", one)[0] for one in declared} | {"jaxbandit"} | sys.stdlib_module_names
+    for file in modules().values():
+        for node in ast.parse(file.read_text()).body:
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            assert {name.split(".")[0] for name in names} <= known, file

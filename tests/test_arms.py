@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxbandit import arms
+from jaxbandit._core import arms
 
 draw = jax.jit(arms.draw)
 FEW, MORE = [1, 2, 16, 17, 100], [15, 31, 1000]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.game import Game
+from jaxbandit._checks.inputs import check_runs, check_switch
+from jaxbandit._engine.player import Player
 from jaxbandit.gradients.estimators import check_options
-from jaxbandit.validation import check_runs, check_switch
 
 KEY = jax.random.key(0)
 GOOD = {
@@ -142,8 +142,8 @@ def nothing_traced(monkeypatch):
     def fail(*args):
         raise AssertionError("something was traced before the input was checked")
 
-    monkeypatch.setattr(Game, "advance", fail)
-    monkeypatch.setattr(Game, "start", fail)
+    monkeypatch.setattr(Player, "advance", fail)
+    monkeypatch.setattr(Player, "start", fail)
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[f"{i} {next(iter(change))}" for i, (change, _) in enumerate(WRONG)])
@@ -286,7 +286,7 @@ def test_a_delay_that_is_traced_needs_its_bound():
 
 @pytest.mark.filterwarnings("error", "ignore:.*it plays nearly uniformly for about")
 def test_a_short_max_delay_is_legal_and_warned_about_once():
-    from jaxbandit import cautions
+    from jaxbandit._checks import cautions
 
     cautions._warned.clear()
     with pytest.warns(UserWarning, match=r"BestOfBothWorlds\(max_delay=2\): delays of 4 can come"):

@@ -9,8 +9,8 @@ import pytest
 from jax.typing import ArrayLike
 
 import jaxbandit as jb
+from jaxbandit._engine.player import Player
 from jaxbandit.extend import NEVER, Delays, Learner, Losses, float_dtype, pick, pytree_dataclass, static
-from jaxbandit.game import Game
 
 D, L = jb.delays, jb.losses
 COINS, THREE = L.Bernoulli([0.3, 0.5]), D.Fixed(3)
@@ -335,9 +335,11 @@ LAWS = [
     L.Table(np.random.default_rng(0).random((200, 3))),
     L.Switching([MEANS, MEANS[::-1]], starts=[1, 100]),
     L.StochasticallyConstrained(0.3, arms=3),
+    L.DelayMatchedSwitching(20, arms=3),
     L.Corrupted(L.Bernoulli(MEANS), budget=50.0),
     L.Drifting(MEANS, MEANS[::-1], rounds=300),
     L.ThroughStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
+    L.ZeroInflated([MEANS], [1], [[0.5, 1.0]] * 3),
     D.Fixed(7),
     D.UniformRandom(2, 9),
     D.UniformRandom(2, 9, shared=True),
@@ -351,6 +353,7 @@ LAWS = [
     D.ArmDependent((D.Fixed(1), D.Geometric(3.0), D.PacketLoss(0.1))),
     D.LossDependent(D.Fixed(1), D.Geometric(3.0)),
     D.Empirical([1, 2, 3, 40]),
+    D.EmpiricalByArm([[1, 2], [3, 40], [0, 9]]),
     D.DelayAsPayoff(20),
     D.Pieces([0.5, 0.2, 0.3]),
 ]
@@ -410,7 +413,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("change", "message"), TOLD, ids=[str(number) for number in range(len(TOLD))])
 def test_simulate_tells_before_it_compiles(change, message, monkeypatch):
-    monkeypatch.setattr(Game, "advance", lambda *_: pytest.fail("something was traced before the input was checked"))
+    monkeypatch.setattr(Player, "advance", lambda *_: pytest.fail("something was traced before the input was checked"))
     game = {"learner": jb.TsallisINF(), "losses": L.Bernoulli(MEANS), "delays": THREE, **change}
     with pytest.raises((ValueError, TypeError), match=message):
         jb.simulate(**game, rounds=1000, runs=2, seed=0)

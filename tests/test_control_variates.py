@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.game import Game
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
+from jaxbandit._io.progress import Progress
 from jaxbandit.gradients import estimators as gradients
 from jaxbandit.gradients import programs
-from jaxbandit.progress import Progress
-from jaxbandit.statistics import increments, intercept, intercepts, student_quantile
+from jaxbandit.results.statistics import increments, intercept, intercepts, student_quantile
 
 LEARNER, DELAYS, ROUNDS = jb.BestOfBothWorlds(5, 1.0, 1.0), jb.delays.Fixed(5), 200
 LAW = jb.losses.Bernoulli([0.3, 0.5, 0.6])
@@ -65,10 +66,10 @@ def test_intervals_of_the_regret_cover(size):
 @pytest.mark.thorough
 def test_intervals_of_the_gradient_cover():
     ids, measure = np.arange(200 * 120, dtype=np.uint32), (jb.ControlVariates(),)
-    game = Game.set_up(LEARNER, LAW, DELAYS, jax.random.key(3), ids, measure, gradients.JumpTangent())
+    game = Game.set_up(LEARNER, LAW, DELAYS, jax.random.key(3), ids, measure)
     which = (1,)  # factor
     record = gradients.log_spaced(ROUNDS, gradients.RECORDED).astype(np.int32)
-    work = programs.Work(game, 256, ROUNDS, Progress(False, 0, ""))
+    work = programs.Work(game, Player(hook=gradients.JumpTangent()), 256, ROUNDS, Progress(False, 0, ""))
     out = programs.over_blocks(programs.forward, work, record, which=which)
     values = out.gradient[0].astype(float)
     for features in (None, out.features):

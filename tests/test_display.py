@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.display import interval, plus_minus
+from jaxbandit._core.display import interval, plus_minus
+from jaxbandit._core.fields import canonical, pytree_dataclass
 from jaxbandit.gradients.gradient import Gradient
-from jaxbandit.pytrees import canonical, pytree_dataclass
 
 KEY = jax.random.key(0)
 GAME = (jb.BestOfBothWorlds(31), jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.5]), jb.delays.Geometric(5.0, bound=31))

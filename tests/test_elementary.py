@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxbandit import elementary
+from jaxbandit._core import fast_math as elementary
 
 EPS = float(np.finfo(np.float32).eps)
 CASES = {

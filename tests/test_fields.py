@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.pytrees import Limits, limits, number, pytree_dataclass, static, told
-from jaxbandit.validation import check_fields
+from jaxbandit._checks.inputs import check_fields
+from jaxbandit._core.fields import Limits, limits, number, pytree_dataclass, static, told
 
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
@@ -45,8 +45,10 @@ GIVEN = {
     "rounds": 100,
     "shares": [0.5, 0.2, 0.3],
     "capacity": 3,
-    "law_if_one": jb.delays.Fixed(1),
-    "law_if_zero": jb.delays.UniformRandom(0, 4),
+    "rates": [[0.2, 0.5, 0.6], [0.6, 0.5, 0.2]],
+    "values": [[0.5, 1.0], [0.2, 0.4], [0.1, 0.9]],
+    "no_conversion": jb.delays.Fixed(1),
+    "conversion": jb.delays.UniformRandom(0, 4),
 }
 
 
@@ -66,6 +68,8 @@ def example(cls):
             values["losses"] = LAW_OF_STATES.losses
         else:
             values[field.name] = GIVEN[field.name]
+    if cls is jb.delays.EmpiricalByArm:
+        values["delays"] = np.reshape(GIVEN["delays"], (-1,))[: 2 * ARMS].reshape(ARMS, -1)
     if cls is jb.losses.Switching:
         values["means"] = [GIVEN["means"], GIVEN["means"][::-1]]
     return cls(**values)

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxbandit import files
+from jaxbandit._io import files
 
 
 def test_writes_text_and_bytes(tmp_path):

@@ -1,18 +1,19 @@
 """Rounds in the forms of accelerators, played on the CPU, against the form on arrays: the same runs up to rounding."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, flat
-from jaxbandit.forms import choose_form
-from jaxbandit.game import Game
+from jaxbandit._core.fields import canonical, pytree_dataclass
+from jaxbandit._engine import blocks
+from jaxbandit._engine.choose import choose_execution, fitted
+from jaxbandit._engine.execution import Execution
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.unrolled import rounds as unrolled
 from jaxbandit.learners.base import Learner
-from jaxbandit.pytrees import canonical, pytree_dataclass
 
 D, L = jb.delays, jb.losses
 MEANS = [0.3, 0.5, 0.5, 0.6]
@@ -33,8 +34,8 @@ GAMES = {
     "states": (jb.StateExp3(CHANCES, 150, 6), STATES, GEOMETRIC),
     "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.Pieces([0.1, 0.2, 0.3, 0.4])),
     "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
-    "window": (jb.SlidingWindowUCB(window=flat.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers
-    "window, a delay for each play": (jb.SlidingWindowUCB(window=flat.TABLE + 2), L.Bernoulli(MEANS), GEOMETRIC),
+    "window": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers
+    "window, a delay for each play": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), GEOMETRIC),
     "one arm": (jb.BestOfBothWorlds(2), L.Bernoulli([0.4]), D.Fixed(2)),
 }
 
@@ -44,15 +45,14 @@ def made(learner, losses, delays, runs=RUNS, measure=()):
     return Game.set_up(*parts, jax.random.key(1), jnp.arange(runs, dtype=jnp.uint32), measure)
 
 
-def played(game, flat_rounds: bool, chunk: int):
+def played(game, evaluation="arrays", chunk=0, queue="listed", player=None):
     record = jnp.array([1, 40, ROUNDS], jnp.int32)
+    player = player or Player(execution=Execution(evaluation=evaluation, chunk=chunk, queue=queue))
 
-    def play(game):
-        state = game.start()
-        rounds = flat.FlatRounds(game, state, True) if flat_rounds else None
-        return game.advance(state, jnp.int32(0), record, True, rounds, chunk)
+    def play(player, game):
+        return player.advance(game, player.start(game), jnp.int32(0), record, True)
 
-    return jax.jit(play)(game)
+    return jax.jit(play)(player, game)
 
 
 def assert_same_runs(one, other, share=0.95):
@@ -71,7 +71,7 @@ FIRST = next(iter(GAMES))  # the others: `make test-all`
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == FIRST else pytest.mark.thorough) for name in GAMES])
 def test_flat_rounds_are_the_rounds(name):
     game = made(*GAMES[name], measure=(jb.ControlVariates(),))
-    arrays, vectors = played(game, False, 0), played(game, True, 64)
+    arrays, vectors = played(game), played(game, "unrolled", 64)
     assert_same_runs(arrays, vectors)
     shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(state)] for state in (arrays[0], vectors[0])]
     assert shapes[0] == shapes[1]
@@ -81,13 +81,13 @@ def test_flat_rounds_are_the_rounds(name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["slots", "dense"])
-@pytest.mark.parametrize("evaluation", ["array", "flat"])
+@pytest.mark.parametrize("evaluation", ["arrays", "unrolled"])
 @pytest.mark.parametrize("learner", [jb.BestOfBothWorlds(31), jb.TsallisINF("rv")], ids=["one arm's row", "every row"])
 def test_slots_deliver_what_lists_do(learner, evaluation, kind):
     game = made(learner, L.Bernoulli(MEANS), GEOMETRIC)
-    listed = played(game, False, 0)
+    listed = played(game)
     assert int(listed[0].pending.lost.sum()) > 0  # the law loses some plays, and they must be lost here too
-    summed = played(dataclasses.replace(game, arrivals=kind), evaluation == "flat", 64)
+    summed = played(game, evaluation, 64, kind)
     assert_same_runs(listed, summed)
 
 
@@ -95,11 +95,12 @@ def test_slots_deliver_what_lists_do(learner, evaluation, kind):
 def test_slots_written_in_turn():
     """The form for CPUs; chosen where it pays, by arms and rows alone."""
     game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), GEOMETRIC)
-    form = choose_form(game, "cpu")
-    assert form.arrivals == "slots in turn"
-    listed = played(game, False, 0)
+    execution = choose_execution(game, "cpu")
+    assert execution.queue == "slots in turn"
+    listed = played(game)
     assert int(listed[0].pending.lost.sum()) > 0
-    assert_same_runs(listed, played(form.applied(game), False, 0))
+    player, game = fitted(game, execution)
+    assert_same_runs(listed, played(game, player=player))
 
 
 @pytest.mark.parametrize(
@@ -116,33 +117,33 @@ def test_slots_written_in_turn():
     ],
 )
 def test_where_a_cpu_uses_slots(learner, arms, delays, waiting):
-    assert choose_form(made(learner, L.Bernoulli(np.full(arms, 0.5)), delays), "cpu").arrivals == waiting
+    assert choose_execution(made(learner, L.Bernoulli(np.full(arms, 0.5)), delays), "cpu").queue == waiting
 
 
 def test_an_accelerator_evaluates_slots_flat():
     """Rejects a rule for CPUs within the round, which the evaluator does not know: it would fall back to arrays."""
     game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), GEOMETRIC)
-    forms = [choose_form(game, platform) for platform in ("gpu", "tpu")]
-    assert [(form.evaluation, form.arrivals, form.note) for form in forms] == [("flat", "slots", ""), ("flat", "dense", "")]
+    chosen = [choose_execution(game, platform) for platform in ("gpu", "tpu")]
+    assert [(one.evaluation, one.queue, one.note) for one in chosen] == [("unrolled", "slots", ""), ("unrolled", "dense", "")]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["slots", "dense"])
 def test_slots_with_signals(kind):
     game = made(*GAMES["states"])
-    assert_same_runs(played(game, False, 0), played(dataclasses.replace(game, arrivals=kind), False, 64))
+    assert_same_runs(played(game), played(game, "arrays", 64, kind))
 
 
 @pytest.mark.thorough
 def test_slots_with_shared_delays():
     game = made(jb.BestOfBothWorlds(31), L.Bernoulli(MEANS), D.Geometric(6.0, bound=31, shared=True))
-    assert_same_runs(played(game, False, 0), played(dataclasses.replace(game, arrivals="slots"), True, 64))
+    assert_same_runs(played(game), played(game, "unrolled", 64, "slots"))
 
 
 @pytest.mark.thorough
 def test_chunks_change_no_bit():
     game = made(*GAMES["bobw"])
-    whole, chunks = played(game, False, 0), played(game, False, 64)
+    whole, chunks = played(game), played(game, chunk=64)
     np.testing.assert_array_equal(whole[1].regret, chunks[1].regret)
 
 
@@ -164,7 +165,7 @@ class Sorts(Learner):
 def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
     result = jb.simulate(Sorts(), L.Bernoulli([0.3, 0.5]), D.Fixed(2), rounds=5, runs=3, key=jax.random.key(0))
-    assert result.program["evaluation"] == "array"
+    assert result.program["evaluation"] == "arrays"
     assert "top_k" in result.program["note"]
     assert result.regret.shape[1] == 3
 
@@ -173,9 +174,11 @@ def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
 def test_a_window_stays_in_memory(delays):
     """A vector of runs for every play of a window of 1,000 would be a program of thousands of vectors, compiled for many minutes."""
     game = made(jb.SlidingWindowUCB(window=1000), L.Bernoulli(MEANS), delays)
-    form = choose_form(game, "gpu")
-    assert (form.evaluation, form.note) == ("flat", "")
-    carried = jax.eval_shape(flat.FlatRounds(game, game.start(), False).enter, game.start(), jnp.int32(0))
+    execution = choose_execution(game, "gpu")
+    assert (execution.evaluation, execution.note) == ("unrolled", "")
+    player = Player()
+    rounds = unrolled.UnrolledRounds(player, game, (), player.start(game), False)
+    carried = jax.eval_shape(rounds.enter, player.start(game), jnp.int32(0))
     assert len(jax.tree.leaves(carried)) < 60
 
 
@@ -187,7 +190,7 @@ def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
     assert here.program["block"] == 256
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
     there = jb.simulate(*GAMES["reduced variance"], **arguments)
-    assert (there.program["evaluation"], there.program["arrivals"], there.program["block"]) == ("flat", "slots", 1024)
+    assert (there.program["evaluation"], there.program["queue"], there.program["block"]) == ("unrolled", "slots", 1024)
     assert np.mean(np.abs(here.regret - there.regret) < 1e-3 * (1 + here.regret)) > 0.95
     np.testing.assert_array_equal(here.total_delay, there.total_delay)
     there.save(tmp_path / "there.npz")
@@ -202,9 +205,12 @@ def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
 
 def test_blocks_are_as_large_as_memory_allows():
     game = made(jb.BestOfBothWorlds(1023), L.Bernoulli(MEANS), D.Geometric(9.0, bound=1023))
-    sizes = [choose_form(game, "gpu", memory, runs).block for runs, memory in ((10, None), (10**6, 80 << 30), (10**6, 1 << 30))]
+    sizes = [
+        choose_execution(game, "gpu", memory, runs=runs).block
+        for runs, memory in ((10, None), (10**6, 80 << 30), (10**6, 1 << 30))
+    ]
     assert sizes == [1024, 65536, 8192]
-    assert choose_form(game, "cpu").block == 256
-    assert choose_form(game, "tpu").arrivals == "dense"
+    assert choose_execution(game, "cpu").block == 256
+    assert choose_execution(game, "tpu").queue == "dense"
     many = made(jb.BestOfBothWorlds(1), L.Bernoulli(np.full(40, 0.5)), D.Fixed(1))
-    assert choose_form(many, "gpu").evaluation == "array"
+    assert choose_execution(many, "gpu").evaluation == "arrays"

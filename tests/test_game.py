@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import derivatives
+from jaxbandit._checks import derivatives
 
 KEY = jax.random.key(3)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])

@@ -46,10 +46,11 @@ def test_what_it_says(tmp_path):
     assert np.asarray(log.trace.delays).tolist() == [0, 3, 2, 0, 0, 0]
     assert (log.converted, log.late, log.unknown, log.rounds) == (2, 1, 1, 6)
     assert log.counts.tolist() == [2, 3]
-    np.testing.assert_allclose(log.means, [2 / 4, 3 / 5])  # (1 + losses)/(2 + rows)
-    np.testing.assert_allclose(log.errors, [np.sqrt(0.25 / 5), np.sqrt(0.24 / 6)])
-    assert np.asarray(log.delays.law_if_zero.delays).tolist() == [0, 0]
-    assert np.asarray(log.delays.law_if_one.delays).tolist() == [0, 2, 3]
+    assert log.rates.conversions.tolist() == [1, 1]
+    assert log.rates.misses.tolist() == [1, 2]
+    assert not np.asarray(log.delays.conversion.delays).any()
+    assert np.asarray(log.delays.conversion.delays).shape[0] == 2
+    assert np.asarray(log.delays.no_conversion.delays).tolist() == [0, 2, 3]
     assert "2 with feedback in time, 1 too late, 1 still open" in str(log)
     result = jb.simulate(jb.DelayedThompson(), log.losses, log.delays, rounds=50, runs=4, seed=0)
     assert np.isfinite(result.regret).all()
@@ -93,20 +94,23 @@ def test_nanoseconds_are_not_rounded(tmp_path):
     """Floats would make these three times one."""
     base = 1774740600_123_456_789
     rows = [("a", base, base + 1), ("a", base + 1, base + 1), ("a", base + 2, base + 2)]
-    assert np.asarray(load(write(tmp_path / "log.csv", rows)).trace.delays).tolist() == [1, 0, 0]
+    assert np.asarray(load(write(tmp_path / "log.csv", rows), window=None).trace.delays).tolist() == [1, 0, 0]
 
     def date(nanoseconds):
         return f"2026-03-28T23:30:00.{nanoseconds % 10**9:09d}Z"
 
-    assert np.asarray(load(write(tmp_path / "dates.csv", rows, show=date)).trace.delays).tolist() == [1, 0, 0]
+    log = load(write(tmp_path / "dates.csv", rows, show=date), window=None)
+    assert np.asarray(log.trace.delays).tolist() == [1, 0, 0]
 
 
 def test_losses_and_rewards_of_the_log(tmp_path):
     (tmp_path / "log.csv").write_text("ad,shown,bought,value\na,0,1,0.25\na,10,,\na,20,21,1\nb,30,31,0\nb,5000,5001,0.5\n")
     log = load(tmp_path / "log.csv", reward="value")
-    np.testing.assert_allclose(log.means, [(1 + 0.75 + 1 + 0) / 5, (1 + 1) / 3])
+    np.testing.assert_allclose(log.outcomes.rewards, [0.25, 0, 1, 0])  # the last row's window is open
+    assert log.outcomes.converted.tolist() == [True, False, True, False]
     log = load(tmp_path / "log.csv", loss="value")
-    np.testing.assert_allclose(log.means, [(1 + 0.25 + 1 + 1) / 5, (1 + 0) / 3])
+    np.testing.assert_allclose(log.outcomes.rewards, [0.75, 0, 0, 1])
+    assert log.delays.threshold == 1
 
 
 def test_frames(tmp_path):
@@ -232,8 +236,8 @@ name = "bernoulli"
 means = [0.3, 0.5]
 [[delays]]
 name = "loss-dependent"
-law_if_one = { name = "fixed", delay = 9 }
-law_if_zero = { name = "empirical", delays = [0, 1, 4] }
+no_conversion = { name = "fixed", delay = 9 }
+conversion = { name = "empirical", delays = [0, 1, 4] }
 """
     )
     jb.sweep(str(tmp_path / "spec.toml"), tmp_path / "out")
@@ -256,7 +260,7 @@ def test_a_log_in_a_spec(tmp_path):
     assert [cell.delays.bound for cell in plan.cells] == [log.delays.bound, short.delays.bound]
     np.testing.assert_array_equal(plan.cells[0].losses.means, log.means)
     for cell, law in zip(plan.cells, (log.delays, short.delays), strict=True):
-        np.testing.assert_array_equal(cell.delays.law_if_one.delays, law.law_if_one.delays)
+        np.testing.assert_array_equal(cell.delays.no_conversion.delays, law.no_conversion.delays)
     assert [point.label for point in plan.axes["delays"]] == ["log window=5m", "log window=1m"]
     words = "log(" + ", ".join(f'{name}="{value}"' for name, value in LOG_ENTRY.items() if name != "name") + ")"
     document = from_words({"learners": "uniform", "losses": words, "delays": "fixed(3)"}) | {"rounds": 9, "runs": 2}
@@ -305,10 +309,10 @@ WRONG_LOGS = {  # content (or None: no file), options, the sentence
     "Parquet by another name": (b"PAR1abcdPAR1", {}, "this is a Parquet file"),
     "no action time": (b"ad,shown,bought\na,,2\n", {}, "row 1 has no shown"),
     "no arm": (b"ad,shown,bought\n,1,2\n", {}, "row 1 has no ad"),
-    "not a time": (b"ad,shown,bought\na,soon,2\n", {}, "shown='soon' in row 1 is no time"),
-    "not a feedback time": (b"ad,shown,bought\na,1,later\n", {}, "bought='later' in row 1 is no time"),
-    "the 30th of February": (b"ad,shown,bought\na,2026-02-30,\n", {}, "shown='2026-02-30' in row 1 is no time"),
-    "infinite time": (b"ad,shown,bought\na,inf,2\n", {}, "shown='inf' in row 1 is no time"),
+    "not a time": (b"ad,shown,bought\na,soon,2\n", {}, "shown='soon' in row 1 is not a timestamp"),
+    "not a feedback time": (b"ad,shown,bought\na,1,later\n", {}, "bought='later' in row 1 is not a timestamp"),
+    "the 30th of February": (b"ad,shown,bought\na,2026-02-30,\n", {}, "shown='2026-02-30' in row 1 is not a timestamp"),
+    "infinite time": (b"ad,shown,bought\na,inf,2\n", {}, "shown='inf' in row 1 is not a timestamp"),
     "feedback before the action": (b"ad,shown,bought\na,5,2\n", {}, "in row 1 bought lies before shown"),
     "numbers and dates": (b"ad,shown,bought\na,1,2026-01-01\n", {}, "the times are written in several ways"),
     "zones in some rows": (
@@ -362,7 +366,7 @@ def test_what_is_no_log_at_all(tmp_path):
 @pytest.mark.parametrize(
     ("delays", "message"),
     [
-        (jb.delays.LossDependent(3, jb.delays.Fixed(1)), r"LossDependent\(law_if_one=3\)"),
+        (jb.delays.LossDependent(3, jb.delays.Fixed(1)), r"LossDependent\(no_conversion=3\)"),
         (jb.delays.LossDependent(jb.delays.Fixed(1), jb.delays.Fixed(-1)), "delay=-1"),
         (jb.delays.LossDependent(jb.delays.Fixed(1), jb.delays.Fixed(1), threshold=2.0), "threshold=2.0"),
         (jb.delays.LossDependent(jb.delays.Outlier(9), jb.delays.Fixed(1)), "a law with outliers holds for all plays or none"),

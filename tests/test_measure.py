@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 
 ROUNDS, RUNS, ARMS = 60, 5, 3
 MOVING = jb.losses.Switching([[0.2, 0.5, 0.9], [0.9, 0.4, 0.1], [0.5, 0.5, 0.5]], starts=[1, 20, 45])

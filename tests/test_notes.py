@@ -6,7 +6,8 @@ import warnings
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cautions, validation
+from jaxbandit._checks import cautions
+from jaxbandit._checks import inputs as validation
 
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.9])
 

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
-from jaxbandit import delays, forms, simulation
-from jaxbandit.counting import Count
+from jaxbandit import delays
+from jaxbandit._checks.inputs import check_game
+from jaxbandit._core.fields import canonical, pytree_dataclass, static, whole_number
+from jaxbandit._core.sums import Count
+from jaxbandit._engine import choose, simulation
 from jaxbandit.delays import NEVER
-from jaxbandit.pytrees import canonical, pytree_dataclass, static, whole_number
-from jaxbandit.validation import check_game
 from tests.event_queue import LONGEST, Log, Probe, Staircase, Watcher, check_log, plays, summary
 
 RUNS = 5
@@ -110,7 +111,7 @@ def play(learner, law, key, rounds, runs=RUNS, first_run=0):
 
 def check_rollout(rollout, law, key, rounds, watched):
     made = plays(law, key, RUNS)
-    check_log(jax.tree.map(np.asarray, rollout.state.learner_state), made, rounds, watched)
+    check_log(jax.tree.map(np.asarray, rollout.learner_state), made, rounds, watched)
     most, total, lost = summary(made, rounds)
     np.testing.assert_array_equal(np.broadcast_to(rollout.outstanding_max, RUNS), most)
     np.testing.assert_array_equal(np.broadcast_to(rollout.total_delay.exact(), RUNS), total)
@@ -187,10 +188,10 @@ SIMULATED = {
 def test_blocks_segments_and_resuming_change_nothing(name, monkeypatch):
     """More runs than a block, stopped at round 30 while plays wait, and cut into segments of 16 rounds."""
     law, key = SIMULATED[name], jax.random.key(5)
-    monkeypatch.setattr(forms, "BLOCK", 4)
+    monkeypatch.setattr(choose, "BLOCK", 4)
     whole_game = simulated(Probe(), law, key, LONGEST, 7, first_run=11)
     num_arms = Staircase().num_arms
-    monkeypatch.setattr(simulation, "SEGMENT", 16 * num_arms * forms.block_size(num_arms))
+    monkeypatch.setattr(simulation, "SEGMENT", 16 * num_arms * choose.block_size(num_arms))
     monkeypatch.setattr(simulation, "TICK", 0)
     part = simulated(Probe(), law, key, 30, 7, first_run=11)
     rest = simulated(Probe(), law, key, LONGEST, 7, first_run=11, resume=part)
@@ -220,7 +221,7 @@ def test_a_single_run_without_axis(law):
     key = jax.random.key(2)
     rollout = play(Watcher(), canonical(law), key, jnp.int32(LONGEST), runs=None, first_run=3)
     assert rollout.regret.shape == (1,)
-    log = jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], rollout.state.learner_state)
+    log = jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], rollout.learner_state)
     check_log(log, plays(law, key, 1, first_run=3), LONGEST, watched=True)
 
 

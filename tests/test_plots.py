@@ -73,8 +73,8 @@ def test_poisson_histogram_follows_its_law():
 
 def test_bounds_lie_where_theory_puts_them(result):
     delays = np.full(200, 3)
-    every_round = jb.theory.adversarial(jb.theory.zs20_rates(delays, 3), delays, 3)
-    order = jb.theory.fixed_delay_adversarial(3, 3, result.rounds)
+    every_round = jb.theory.bounds.adversarial(jb.theory.bounds.zs20_rates(delays, 3), delays, 3)
+    order = jb.theory.bounds.fixed_delay_adversarial(3, 3, result.rounds)
     (panel,) = jb.plots.bounds({"Tsallis-INF": result}, {"ZS20": every_round, "corollary": order}).axes
     lines = {line.get_label(): line.get_ydata() for line in panel.get_lines()}
     np.testing.assert_array_equal(lines["ZS20 (proved)"], every_round.total[result.rounds - 1])
@@ -106,7 +106,7 @@ def test_what_was_not_recorded_cannot_be_drawn():
     with pytest.raises(ValueError, match="simulate with probabilities=True"):
         jb.plots.probabilities(bare)
     with pytest.raises(ValueError, match=r"7.*fit neither"):
-        jb.plots.bounds({"a": bare}, {"b": jb.theory.tsallis_inf_adversarial(3, np.arange(1, 8))})
+        jb.plots.bounds({"a": bare}, {"b": jb.theory.bounds.tsallis_inf_adversarial(3, np.arange(1, 8))})
 
 
 def test_figures_save(result, tmp_path):

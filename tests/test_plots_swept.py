@@ -99,6 +99,18 @@ def test_an_unclear_win_is_pale(sweep):
     assert all(box.get_alpha() > 0.5 for box in plots.heatmap(close, x="delay", y="gap").axes[0].patches)
 
 
+def test_the_map_pairs_runs_by_id_where_a_block_is_missing(sweep):
+    """Both learners have the same luck, run by run; the first lacks two runs in the middle. Fails if later runs move up."""
+    partial = sweep.sel(learner=LEARNERS[:2]).copy(deep=True)
+    luck = np.array([0.0, 9.0, 2.0, 7.0, 1.0, 8.0, 3.0, 5.0])
+    partial.regret[:] = 20 + luck
+    partial.regret[0] -= 1
+    partial.regret[0, ..., 2:4] = np.nan
+    boxes = plots.heatmap(partial, x="delay", y="gap").axes[0].patches
+    assert len(boxes) == 6
+    assert all(box.get_alpha() > 0.5 for box in boxes)  # 1 less in every run: a clear difference
+
+
 def test_the_map_of_regret(sweep):
     made = plots.heatmap(sweep, x="delay", y="gap", show="regret", title="mine")
     assert [panel.get_title() for panel in made.axes] == [f"{label}; fixed" for label in LEARNERS]

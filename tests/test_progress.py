@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from jaxbandit import progress
+from jaxbandit._io import progress
 
 
 def workers():
@@ -31,6 +31,7 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
     monkeypatch.setattr(progress, "TICK", 0.001)
+    monkeypatch.setattr(progress, "is_watched", lambda: True)
     return third
 
 
@@ -53,6 +54,30 @@ def test_a_closed_stream_ends_the_drawing_and_not_the_work(drawn, monkeypatch):
         monkeypatch.setattr(bar._bar, "refresh", broken)
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_a_file_gets_no_bar(capsys):
+    """Rejects a bar that is drawn into a redirected stderr, which grows by kilobytes."""
+    with progress.Progress(True, total=1000, text="512 runs") as bar:
+        for _ in range(100):
+            bar.update(10, "more")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_gets_a_line_now_and_then(monkeypatch):
+    class File(io.StringIO):
+        def flush(self):
+            if self.getvalue().count("\n") == 2:
+                second.set()
+
+    second, file = threading.Event(), File()
+    monkeypatch.setattr(progress, "LINES_EVERY", 0.001)
+    monkeypatch.setattr("sys.stderr", file)
+    with progress.Progress(True, total=1000, text="512 runs") as bar:
+        bar.update(500)
+        assert second.wait(60)
+    assert file.getvalue().splitlines()[1].startswith("512 runs:  50%, ")
+    assert "\r" not in file.getvalue()
 
 
 def test_nothing_is_started_unless_shown():

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import jaxbandit as jb
-from jaxbandit.arms import sums
-from jaxbandit.game import Game
-from jaxbandit.projection import Warm, hybrid_argmin_warm
-from jaxbandit.pytrees import canonical, pytree_dataclass
+from jaxbandit._core.arms import sums
+from jaxbandit._core.fields import canonical, pytree_dataclass
+from jaxbandit._core.projection import Warm, hybrid_argmin_warm
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 
 DIGITS = 50
 LONG = np.longdouble
@@ -234,17 +235,17 @@ def trajectory(learner, num_arms, delays, rounds, runs, seed=0, gap=0.2):
     means = np.full(num_arms, 0.5)
     means[0] -= gap
     game = [canonical(part) for part in (Watched(learner), jb.losses.Bernoulli(means), delays)]
-    game = Game.set_up(*game, jax.random.key(seed), jnp.arange(runs, dtype=jnp.uint32))
+    game, player = Game.set_up(*game, jax.random.key(seed), jnp.arange(runs, dtype=jnp.uint32)), Player()
 
     @jax.jit
     def play():
         def one_round(state, t):
-            after, x = game.step(state, t)
+            after, x = player.step(game, state, t)
             # What the solver was given is the estimates before this round's arrivals.
             losses = state.learner_state[0].loss_estimates
             return after, (losses - losses.min(0), x, *after.learner_state[1:])
 
-        return jax.lax.scan(one_round, game.start(), jnp.arange(1, rounds + 1, dtype=jnp.int32))[1]
+        return jax.lax.scan(one_round, player.start(game), jnp.arange(1, rounds + 1, dtype=jnp.int32))[1]
 
     losses, x, tsallis, entropy, residual = map(np.asarray, play())
     with jax.enable_x64(True):

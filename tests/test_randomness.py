@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.extend.random import threefry_2x32
 
-from jaxbandit import randomness
-from jaxbandit.randomness import DELAY, LEARNER, LOSS, PLAY, Words
+from jaxbandit._core import randomness
+from jaxbandit._core.randomness import DELAY, LEARNER, LOSS, PLAY, Words
 
 PURPOSES = {"PLAY": PLAY, "DELAY": DELAY, "LEARNER": LEARNER, "LOSS": LOSS}
 WORD = st.integers(0, 2**32 - 1)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import files
-from jaxbandit.result import Result
+from jaxbandit._io import files
+from jaxbandit.results.result import Result
 
 KEY = jax.random.key(0)
 GAME = (jb.BestOfBothWorlds(7), jb.losses.Bernoulli([0.25, 0.5, 0.75]), jb.delays.Geometric(2.0, bound=7))
@@ -82,7 +82,10 @@ def test_residual_of_each_run():
         (lambda: Result.concat_runs([simulate(2), simulate(2, first_run=2, probabilities=False)]), "another lacks"),
         (lambda: Result.concat_runs([]), "at least one"),
         (lambda: Result.concat_rounds([simulate(2), simulate(2)]), "do not go on after"),
-        (lambda: simulate(4).take_runs(2, 5), r"take_runs\(2, 5\): this Result has the runs 0 to 4"),
+        (
+            lambda: simulate(4).take_runs(2, 5),
+            r"take_runs\(2, 5\): give whole numbers, 0 <= start < stop <= 4, the number of runs",
+        ),
         (lambda: simulate(4).take_runs(2, 2), "take_runs"),
     ],
 )
@@ -101,7 +104,7 @@ def test_files_of_format_2():
     """They open, join with new ones and go on; their one residual stands for every run."""
     old = Result.load(OLD)
     new = simulate(3, game=OLD_GAME)
-    assert old.identity == new.identity
+    assert old.identity.items() <= new.identity.items()  # digests of code came later
     assert old.residuals.tolist() == [old.residual] * 3
     np.testing.assert_allclose(old.regret, new.regret, rtol=1e-6)
     rest = simulate(3, rounds=30, record=(25, 30), game=OLD_GAME, resume=old)

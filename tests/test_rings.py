@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, forms
-from jaxbandit.game import Game
+from jaxbandit._engine import blocks, choose
+from jaxbandit._engine.player import Player
 
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])
 KEY = jax.random.key(3)
@@ -15,13 +15,13 @@ KEY = jax.random.key(3)
 @pytest.fixture
 def traces(monkeypatch):
     """The rings of the blocks that were traced since the test began."""
-    rings, original = [], Game.advance
+    rings, original = [], Player.advance
 
-    def counted(self, *args):
-        rings.append(forms.ring_size(self.delays.bound))
-        return original(self, *args)
+    def counted(self, game, *args):
+        rings.append(choose.ring_size(game.delays.bound))
+        return original(self, game, *args)
 
-    monkeypatch.setattr(Game, "advance", counted)
+    monkeypatch.setattr(Player, "advance", counted)
     blocks.advance.clear_cache()
     return rings
 
@@ -55,15 +55,15 @@ def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
     """The same bits with a ring of its own size, and the same state: an old Result goes on here, and the other way."""
     padded = run(delays)
     half = jb.simulate(jb.BestOfBothWorlds(5), LOSSES, delays, rounds=40, runs=300, key=KEY, record=1)
-    monkeypatch.setattr(forms, "RINGS", ())
+    monkeypatch.setattr(choose, "RINGS", ())
     own = run(delays)
-    assert padded.program["ring"] > own.program["ring"] == forms.ring_size(delays.bound)
+    assert padded.program["ring"] > own.program["ring"] == choose.ring_size(delays.bound)
     np.testing.assert_array_equal(padded.regret, own.regret)
     for mine, theirs in zip(padded.state, own.state, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     rest = jb.simulate(jb.BestOfBothWorlds(5), LOSSES, delays, rounds=90, runs=300, key=KEY, record=[90], resume=half)
     np.testing.assert_array_equal(rest.regret[-1], own.regret[-1])
-    monkeypatch.setattr(forms, "RINGS", (64, 512))
+    monkeypatch.setattr(choose, "RINGS", (64, 512))
     rest = jb.simulate(jb.BestOfBothWorlds(5), LOSSES, delays, rounds=90, runs=300, key=KEY, record=[90], resume=half)
     np.testing.assert_array_equal(rest.regret[-1], own.regret[-1])
 
@@ -82,8 +82,8 @@ def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
     ],
 )
 def test_large_rings_have_no_row_more_than_they_need(bound, num_arms, rows):
-    assert forms.ring_rows(jb.delays.Fixed(0, bound=bound), num_arms) == rows
+    assert choose.ring_rows(jb.delays.Fixed(0, bound=bound), num_arms) == rows
 
 
 def test_a_law_that_draws_by_its_bound_keeps_its_ring():
-    assert forms.ring_rows(jb.delays.Geometric(1.0, bound=7), 2) == 8
+    assert choose.ring_rows(jb.delays.Geometric(1.0, bound=7), 2) == 8

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbandit.rows import read_row, write_own_number, write_own_row, write_row
+from jaxbandit._core.ring import read_row, write_own_number, write_own_row, write_row
 
 RNG = np.random.default_rng(0)
 

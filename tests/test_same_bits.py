@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import simulation
+from jaxbandit._engine import simulation
 
 KEY = jax.random.key(7)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, cautions, simulation
+from jaxbandit._checks import cautions
+from jaxbandit._engine import devices, simulation
+from jaxbandit._io.progress import Progress
 from jaxbandit.gradients import estimators
-from jaxbandit.progress import Progress
 
 KEY = jax.random.key(0)
 GAME = (jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(2))
@@ -55,8 +57,8 @@ def test_recorded_rounds(play, record, expected):
         ({"record": [5, float("nan")]}, "whole numbers"),
         ({"record": [True]}, r"record=\[True\]: give how many"),
         ({"record": True}, "record=True: give how many"),
-        ({"record": 0}, "record=0: record at least 1 round"),
-        ({"record": np.int64(-5)}, "record=-5: record at least 1 round"),
+        ({"record": 0}, "record=0: record 1 to 1,000,000 rounds"),
+        ({"record": np.int64(-5)}, "record=-5: record 1 to 1,000,000 rounds"),
         ({"record": 2.5}, "record=2.5: give how many"),
         ({"rounds": 100.0}, "rounds=100.0: the number of rounds is a whole number"),
         ({"rounds": jnp.float32(100)}, "rounds=100.0: the number of rounds is a whole number"),
@@ -135,7 +137,8 @@ def test_the_bar_moves_often_and_ends_where_it_should(monkeypatch):
     assert moves == [512 * 10, 88 * 10] or moves == [88 * 10, 512 * 10]
 
 
-def test_the_bar_shows_rounds_a_second_and_the_time_left(capsys):
+def test_the_bar_shows_rounds_a_second_and_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with Progress(True, 1000, "5 runs x 200 rounds") as bar:
         time.sleep(0.2)
         bar.update(500, "half")
@@ -165,7 +168,7 @@ def test_an_interrupt_ends_soon(monkeypatch):
         thread.join(60)  # they end within a tenth of a second; a busy machine needs longer
         assert not thread.is_alive()
     assert len(begun) < 20  # of 100 segments for each of 20 blocks
-    assert not any(blocks._in_use.values())
+    assert not any(devices._in_use.values())
     simulate(rounds=20)  # and all is as before
 
 

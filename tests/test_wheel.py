@@ -91,9 +91,9 @@ def test_without_extras_and_then_with_each(wheel, tmp_path):
 def test_what_is_in_the_wheel(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "jaxbandit/py.typed" in names
-    assert any(name.startswith("jaxbandit/claims/statements/") and name.endswith("claim.toml") for name in names)
-    outside = {name.split("/")[0] for name in names}
-    assert {one for one in outside if not one.startswith("jaxbandit")} == set()
+    assert {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")} == {"jaxbandit"}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jaxbandit").rglob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == sources
 
 
 NO_NETWORK = """

@@ -1,40 +1,66 @@
-"""``jb.advise``: the candidates, their constants chosen on runs of their own, played in every world with the same words."""
+"""``jb.advise``: successive halving over learners and their constants, simulated on posterior draws of a log."""
 
+import hashlib
+import io
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.advice.candidates import LEFT_OUT, candidates
-from jaxbandit.advice.standing import Advice, mean_interval
-from jaxbandit.advice.worlds import PHASES, World, worlds
+from jaxbandit._checks.inputs import check_rounds, check_runs, given_key
+from jaxbandit._core.fields import show
+from jaxbandit._engine.simulation import simulate
+from jaxbandit._io.files import write_whole
+from jaxbandit._io.progress import Progress
+from jaxbandit._version import __version__
+from jaxbandit.advice.candidates import LEFT_OUT, TRIED, UNIFORM, burn_in, candidates
+from jaxbandit.advice.standing import Advice, Runs
+from jaxbandit.advice.worlds import PHASES, Scenario, scenarios
 from jaxbandit.logs import Log
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import show
-from jaxbandit.simulation import simulate
-from jaxbandit.statistics import estimate
-from jaxbandit.validation import check_rounds, check_runs, given_key
 
-MOST_ROUNDS = 20_000  # of a longer log, unless told otherwise
+MOST_ROUNDS = 20_000  # of a longer log, unless given
 LEAST_ROUNDS = 8 * PHASES
+LEAST_RUNS = 8
 RECORDED = 24
+SCREENED = 256  # runs of each learner in the first stage
+FINALISTS = 5  # learners that are simulated in all scenarios, besides the uniform baseline
+FIRST_ANSWER = 4  # learners after which there is a first answer
 
 
-def advise(log: Log, *, rounds: int | None = None, runs: int = 512, seed: int = 0, progress: bool = False) -> Advice:
-    """Which learner, with which constants, would have done best on a log, and how sure that is.
+def advise(
+    log: Log,
+    *,
+    rounds: int | None = None,
+    runs: int = 512,
+    seed: int = 0,
+    learners: Sequence[str] | None = None,
+    seconds: float | None = None,
+    resume: str | os.PathLike | None = None,
+    on_answer: Callable[[Advice], None] | None = None,
+    progress: bool = False,
+) -> Advice:
+    """Which learner, with which constants, loses least on a log, and how certain that is.
 
-    Plays the learners of the registry on laws fitted to the log: 0/1 losses with the rates of the arms, delays as they were
-    recorded, by the loss. Each run draws its own rates from what the log leaves open about them (Beta posteriors), and all
-    learners meet the same rates, losses and delays run by run, so that differences are paired. Learners with constants try two
-    or three of them on other runs and keep the one that loses least. All is done again where somebody means harm, where rates drift
-    and with half the window.
+    Learners are simulated on environments drawn from what the log leaves open: conversion rates, rewards and delays by arm and
+    outcome, partially pooled across arms. All learners meet the same environments and random numbers run by run, so that differences
+    are paired. Every learner is screened first; then constants are chosen for the better half; the best five and the uniform baseline
+    are simulated again on new draws, and under adversarial corruption, drift, and half the window.
 
-    This is a simulation, not off-policy evaluation: what the log does not show (who saw which arm, and why) it does not know.
+    This is a simulation, not off-policy evaluation: it does not know why an arm was shown to a visitor.
 
     Args:
       log: read by :func:`jaxbandit.load_log`, with two arms or more.
-      rounds: how many decisions are simulated; by default as many as the log has, at most 20,000.
-      runs: how many runs.
-      seed: of rates and randomness; the same seed gives the same advice.
+      rounds: the number of decisions that are simulated; by default as many as the log has, at most 20,000.
+      runs: the number of runs of the finalists, at least 8; two consecutive runs share a draw of rates and delays.
+      seed: random seed; the same seed gives the same advice, unless ``seconds`` ends it early.
+      learners: labels of the learners to compare, such as ``["thompson", "ucb1"]``; by default all that suit a log.
+      seconds: begin no further simulation after this time. Learners that were not simulated are listed.
+      resume: a file in which finished simulations are kept. The same call with the same file continues after an interruption.
+      on_answer: called with preliminary advice after the first four learners and after each stage.
       progress: show a progress bar.
 
     >>> import jaxbandit as jb
@@ -45,54 +71,31 @@ def advise(log: Log, *, rounds: int | None = None, runs: int = 512, seed: int = 
     rounds = min(log.rounds, MOST_ROUNDS) if rounds is None else rounds
     check_rounds(rounds)
     check_runs(runs, 0)
-    key = given_key(None, seed)
-    if rounds < LEAST_ROUNDS or runs < 2:
-        raise ValueError(f"rounds={rounds}, runs={runs}: advice needs {LEAST_ROUNDS} rounds or more, and 2 runs or more")
-    random = np.random.default_rng(seed)
-    levels, other = (random.uniform(size=(len(log.arms), runs)) for _ in range(2))
-    futures, rehearsal = worlds(log, rounds, levels), worlds(log, rounds, other)[0]
-    options: dict[str, Any] = {"rounds": rounds, "runs": runs, "key": key, "record": RECORDED}
-    players = candidates(_facts(log, rounds))
-    plays = sum(len(variants) * (len(variants) > 1) + len(futures) for variants in players.values())
-    constants, lost, curves = {}, {world.name: {} for world in futures}, {}
-    with Progress(progress, plays * rounds * runs, "advice") as bar:
-        options["progress"] = bar
-        for label, variants in players.items():
-            bar.update(0, f"{label:<24}")
-            constants[label], learner = _with_constants(variants, rehearsal, options)
-            for world in futures:
-                result = simulate(learner, world.losses, world.delays, **options)
-                lost[world.name][label] = result.regret[-1].astype(np.float64)
-                if world is futures[0]:
-                    curves[label] = estimate(result.regret, result.rounds, None)
-    means = log.means_at(levels)
-    shares = log.counts / log.counts.sum()
-    return Advice(
-        log=log,
-        rounds=rounds,
-        runs=runs,
-        seed=seed,
-        worlds=futures,
-        constants=constants,
-        tried={label: [text or "its own" for text, _ in variants] for label, variants in players.items()},
-        left_out=LEFT_OUT,
-        lost=lost,
-        curves=curves,
-        as_chosen=mean_interval(rounds * (shares @ means - means.min(0))),
-    )
+    given_key(None, seed)
+    if rounds < LEAST_ROUNDS or runs < LEAST_RUNS:
+        raise ValueError(
+            f"rounds={rounds}, runs={runs}: advice needs {LEAST_ROUNDS} rounds or more, and {LEAST_RUNS} runs or more"
+        )
+    wrong = [label for label in learners or () if label not in TRIED]
+    if wrong or (learners is not None and not learners):
+        raise ValueError(f"learners={show(learners)}: give labels out of {', '.join(TRIED)}")
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds={show(seconds)}: give a number above 0, or None for no limit")
+    labels = None if learners is None else list(dict.fromkeys([UNIFORM, *learners]))
+    players = candidates(_facts(log, rounds), labels)
+    with Progress(progress, _planned(players, log) * rounds * SCREENED, "advice") as bar:
+        contest = _Contest(log, rounds, runs, seed, players, seconds, resume, on_answer, bar)
+        contest.hold()
+    return contest.advice()
 
 
 def check_log(log: Any) -> None:
-    """One sentence if nothing can be said about a log."""
+    """Raise if nothing can be concluded from a log."""
     if not isinstance(log, Log):
         raise TypeError(f"log={show(log)}: give what jb.load_log returned")
     if len(log.arms) < 2:
         raise ValueError(
             f"the log has one arm, {log.arms[0]!r}; there is nothing to choose (arm= names the column with the choice)"
-        )
-    if log.window is not None and not log.closed:
-        raise ValueError(
-            "no window closes within the log, so no outcome is known for sure; give a longer log or a shorter window="
         )
     if log.converted == 0:
         raise ValueError("no row has feedback within the window=, so that all arms look the same; is it too short?")
@@ -104,18 +107,165 @@ def check_log(log: Any) -> None:
 
 
 def _facts(log: Log, rounds: int) -> dict[str, float]:
-    """What learners may be told, by the name of the fact: as the log has it."""
+    """Required inputs of learners, by the name of the fact, as the log has them."""
     waits = np.minimum(np.asarray(log.trace.delays, np.int64), rounds)
     return {"max_delay": float(waits.max()), "horizon": float(rounds), "total_delay": float(waits.mean() * rounds)}
 
 
-def _with_constants(variants: list[tuple[str, Any]], rehearsal: World, options: dict[str, Any]) -> tuple[str, Any]:
-    """The learner with those of its constants that lose least, on runs that nothing else uses."""
-    if len(variants) == 1:
-        return variants[0]
+def _planned(players: dict[str, list], log: Log) -> int:
+    """About how many simulations there will be."""
+    return len(players) + 2 * len(players) // 2 + 2 * (3 if log.window is None else 4) * min(FINALISTS, len(players))
 
-    def lost(learner: Any) -> float:
-        result = simulate(learner, rehearsal.losses, rehearsal.delays, first_run=options["runs"], **options)
-        return float(result.regret[-1].mean())
 
-    return min(variants, key=lambda one: lost(one[1]))
+class _OutOfTime(Exception):
+    pass
+
+
+class _Contest:
+    """The stages of one call of :func:`advise`, with their results so far."""
+
+    def __init__(
+        self,
+        log: Log,
+        rounds: int,
+        runs: int,
+        seed: int,
+        players: dict[str, list[tuple[str, Any]]],
+        seconds: float | None,
+        resume: str | os.PathLike | None,
+        on_answer: Callable[[Advice], None] | None,
+        bar: Progress,
+    ):
+        self.log, self.rounds, self.runs, self.seed, self.players = log, rounds, runs, seed, players
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
+        self.on_answer, self.bar = on_answer, bar
+        self.kept = _Kept(resume, _digest(log, rounds, runs, seed))
+        self.screening = min(SCREENED, runs)
+        self.screen = scenarios(log, rounds, self.screening, (seed, 0))[0]
+        self.futures = scenarios(log, rounds, runs, (seed, 1))
+        self.chosen: dict[str, tuple[str, Any]] = {}  # label -> constants and learner
+        self.screened: dict[str, Runs] = {}
+        self.final: dict[str, dict[str, Runs]] = {}  # scenario -> label
+        self.tried: dict[str, list[str]] = {}
+        self.rounds_recorded = np.zeros(0, np.int64)
+
+    def hold(self) -> None:
+        try:
+            for label, variants in self.players.items():
+                self._screen(label, variants[:1])
+                if len(self.screened) == FIRST_ANSWER:
+                    self._answer()
+            for label in self._better(max(FINALISTS, len(self.screened) // 2)):
+                self._screen(label, self.players[label][1:])
+            self._answer()
+            finalists = [*self._better(FINALISTS), UNIFORM]
+            for future in self.futures:
+                results = {label: self._play(label, *self.chosen[label], future, self.screening) for label in finalists}
+                self.final[future.name] = results
+                self._answer()
+        except _OutOfTime:
+            if not self.screened:
+                raise ValueError("seconds= is over before the first simulation; give more time") from None
+
+    def _screen(self, label: str, variants: list[tuple[str, Any]]) -> None:
+        """Simulate more constants of a learner and keep the best so far."""
+        for constants, learner in variants:
+            found = self._play(label, constants, learner, self.screen, 0)
+            self.tried.setdefault(label, []).append(constants or "its own")
+            if label not in self.screened or found.lost.mean() < self.screened[label].lost.mean():
+                self.screened[label], self.chosen[label] = found, (constants, learner)
+
+    def _better(self, count: int) -> list[str]:
+        """The learners that lose least in the screening, the uniform baseline aside."""
+        order = sorted(self.screened, key=lambda label: self.screened[label].lost.mean())
+        return [label for label in order if label != UNIFORM][:count]
+
+    def _play(self, label: str, constants: str, learner: Any, future: Scenario, first_run: int) -> Runs:
+        name = f"{future.name}|{label}|{constants}|{first_run}"
+        runs = len(future.best)
+        regret, recorded = self.kept.get(name), self.kept.get("rounds")
+        if regret is None or recorded is None:
+            if time.monotonic() > self.deadline:
+                raise _OutOfTime
+            self.bar.update(0, f"{label:<24}")
+            result = simulate(
+                learner,
+                future.losses,
+                future.delays,
+                rounds=self.rounds,
+                runs=runs,
+                first_run=first_run,
+                seed=self.seed,
+                record=RECORDED,
+                progress=self.bar,
+            )
+            regret, recorded = result.regret, result.rounds
+            self.kept.put({name: regret, "rounds": recorded})
+        self.rounds_recorded = recorded
+        return Runs(regret.astype(np.float64) * self.log.scale, future.best * self.log.scale)
+
+    def _answer(self) -> None:
+        if self.on_answer is not None:
+            self.on_answer(self.advice())
+
+    def advice(self) -> Advice:
+        """The advice from all results so far."""
+        missing = {label: "time was up before its turn" for label in self.players if label not in self.screened}
+        others = {label: "not asked for" for label in TRIED if label not in self.players}
+        gap = float(np.diff(np.sort(self.log.means))[:1].sum())
+        burn_ins = {
+            label: rounds
+            for label, variants in self.players.items()
+            if gap > 0 and (rounds := burn_in(variants[0][1], len(self.log.arms), gap)) is not None
+        }
+        return Advice(
+            log=self.log,
+            rounds=self.rounds,
+            seed=self.seed,
+            scenarios=self.futures,
+            chosen=dict(self.chosen),
+            tried=dict(self.tried),
+            left_out={**LEFT_OUT, **others, **missing},
+            screened=dict(self.screened),
+            final={name: dict(results) for name, results in self.final.items()},
+            recorded=self.rounds_recorded,
+            burn_ins=burn_ins,
+        )
+
+
+class _Kept:
+    """Finished simulations by name, also in a file if there is one."""
+
+    def __init__(self, path: str | os.PathLike | None, digest: str):
+        self.path = None if path is None else Path(path)
+        self.arrays: dict[str, np.ndarray] = {"digest": np.array(digest)}
+        if self.path is not None and self.path.exists():
+            try:
+                with np.load(self.path, allow_pickle=False) as file:
+                    found = dict(file)
+            except (OSError, ValueError, EOFError) as error:
+                raise ValueError(f"resume={str(self.path)!r}: this is not a file of advise; give another name") from error
+            if str(found.get("digest")) != digest:
+                raise ValueError(
+                    f"resume={str(self.path)!r}: this file is of another log, seed, number of rounds or runs, or version; "
+                    "delete it or give another name"
+                )
+            self.arrays = found
+
+    def get(self, name: str) -> np.ndarray | None:
+        return self.arrays.get(name)
+
+    def put(self, new: dict[str, np.ndarray]) -> None:
+        self.arrays.update(new)
+        if self.path is not None:
+            content = io.BytesIO()
+            np.savez(content, allow_pickle=False, **self.arrays)
+            write_whole(self.path, content.getvalue())
+
+
+def _digest(log: Log, rounds: int, runs: int, seed: int) -> str:
+    """Of everything that decides the numbers."""
+    found = hashlib.sha256(f"{__version__} {rounds} {runs} {seed} {log.window} {log.scale}".encode())
+    for column in log.rows:
+        found.update(np.ascontiguousarray(column).tobytes())
+    return found.hexdigest()

@@ -1,26 +1,32 @@
-"""The learners that advice compares: those of the registry, told what a log can tell, each with a short list of constants."""
+"""The learners that advice compares: those of the registry, given what a log knows, each with a short list of constants."""
 
 from typing import Any
 
-from jaxbandit.learners import REGISTRY
-from jaxbandit.pytrees import facts
+import numpy as np
 
-# Every learner of the registry is either here, with the constants that are tried, its own first, or in LEFT_OUT.
+from jaxbandit._core.fields import facts
+from jaxbandit.learners import REGISTRY
+from jaxbandit.learners.base import as_learner
+from jaxbandit.learners.censored import Censored
+
+# Every learner of the registry is either here or in LEFT_OUT. The order is that of the simulations: the first answer comes from the
+# first few, so the most promising learners are first. Constants: the learner's own first.
 ENTROPY = [{}, {"entropy_scale": 0.1}, {"entropy_scale": 0.01}, {"entropy_scale": 0.001}]
 RATE = [{}, {"scale": 10.0}, {"scale": 100.0}, {"scale": 1000.0}]
 FORGETTING = [{"discount": 0.999}, {"discount": 0.9999}]
 TSALLIS = [{}, {"scale": 0.3}, {"scale": 0.1}]
 TRIED: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     # label: name in the registry, switches, constants
+    "uniform": ("uniform", {}, [{}]),
     "thompson": ("thompson", {}, [{}]),
     "ucb1": ("ucb1", {}, [{}, {"alpha": 0.5}, {"alpha": 0.1}, {"alpha": 0.02}]),
-    "kl-ucb": ("kl-ucb", {}, [{}, {"alpha": 0.3}, {"alpha": 0.1}]),
-    "tsallis-inf": ("tsallis-inf", {}, TSALLIS),
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}, TSALLIS),
-    "successive-elimination": ("successive-elimination", {}, [{}]),
-    "opse": ("opse", {}, [{}]),
+    "kl-ucb": ("kl-ucb", {}, [{}, {"alpha": 0.3}, {"alpha": 0.1}]),
+    "censored-kl-ucb": ("censored-kl-ucb", {}, [{}, {"alpha": 0.3}, {"alpha": 0.1}]),
+    "censored-thompson": ("censored-thompson", {}, [{}]),
     "discounted-thompson": ("discounted-thompson", {}, FORGETTING),
-    "discounted-ucb": ("discounted-ucb", {}, [{**one, "alpha": 0.5} for one in FORGETTING]),
+    "tsallis-inf": ("tsallis-inf", {}, TSALLIS),
+    "opse": ("opse", {}, [{}]),
     "phased-elimination": ("phased-elimination", {}, [{}, {"factor": 1.0}, {"factor": 0.1}]),
     "delayed-exp3": ("delayed-exp3", {}, RATE),
     "dew": ("dew", {}, RATE),
@@ -28,42 +34,77 @@ TRIED: dict[str, tuple[str, dict[str, Any], list[dict[str, float]]]] = {
     "zimmert-seldin": ("zimmert-seldin", {}, ENTROPY),
     "bobw": ("bobw", {}, ENTROPY),
     "robust-bobw": ("robust-bobw", {}, ENTROPY),
-    "uniform": ("uniform", {}, [{}]),
+    "discounted-ucb": ("discounted-ucb", {}, [{**one, "alpha": 0.5} for one in FORGETTING]),
+    "successive-elimination": ("successive-elimination", {}, [{}]),
 }
-EVEN = "uniform"  # an even split, what everything is measured by
+TITLES = {
+    "uniform": "uniform allocation",
+    "thompson": "Thompson sampling",
+    "ucb1": "UCB1",
+    "tsallis-inf rv": "Tsallis-INF (reduced variance)",
+    "kl-ucb": "KL-UCB",
+    "censored-kl-ucb": "KL-UCB with a learned delay curve",
+    "censored-thompson": "Thompson sampling with a learned delay curve",
+    "discounted-thompson": "discounted Thompson sampling",
+    "tsallis-inf": "Tsallis-INF",
+    "opse": "optimistic–pessimistic elimination",
+    "phased-elimination": "phased elimination",
+    "delayed-exp3": "delayed Exp3",
+    "dew": "delayed exponential weights",
+    "banker": "Banker-OMD",
+    "zimmert-seldin": "Zimmert–Seldin FTRL",
+    "bobw": "MZS22",
+    "robust-bobw": "MZS22 with skipping",
+    "discounted-ucb": "discounted UCB",
+    "successive-elimination": "successive elimination",
+}
+UNIFORM = "uniform"  # the baseline of all comparisons
+NO_FAILURES = (
+    "for logs in which no failure is ever observed, and requires the delay curve; here the end of the window is observed"
+)
 LEFT_OUT = {
-    "delayed-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
-    "delayed-kl-ucb": "for logs in which no failure is ever reported; here the end of the window reports it",
-    "odaaf": "for feedback of which only sums are seen; a log says which play it belongs to",
-    "state-exp3": "for plays that show a state at once, which a log of decisions and outcomes does not",
-    "estimated-state-exp3": "for plays that show a state at once, which a log of decisions and outcomes does not",
-    "colo": "for losses that come in pieces of which only sums are seen; a log says which play they belong to",
-    "limited-tracking": "for who may wait for few plays; a log has them all",
-    "sliding-window-ucb": "forgets, as does discounted-ucb, which is tried",
-    "sliding-window-thompson": "forgets, as does discounted-thompson, which is tried",
-    "delayed-sapo": "goes over to its base where losses do not look stochastic; zimmert-seldin, that base, is tried",
-    "exp3": "made for feedback without delay, as is tsallis-inf, which is tried",
-    "exp3++": "made for feedback without delay, as is tsallis-inf, which is tried",
-    "asymmetric-bobw": "without the gaps between the arms, which a log does not tell, it is bobw",
-    "arm-dependent": "for delays that differ from arm to arm; the laws here are one for all arms",
-    "skipper": "needs a threshold that is chosen in knowledge of all delays",
-    "fixed-delay-exp3": "needs feedback that is always equally late",
-    "bold": "keeps a copy of its base for every play that may be waiting, thousands here",
-    "qpm-d": "keeps a queue for every play that may be waiting, thousands here",
+    "delayed-ucb": NO_FAILURES,
+    "delayed-kl-ucb": NO_FAILURES,
+    "odaaf": "for aggregated anonymous feedback; a log attributes feedback to its action",
+    "state-exp3": "for intermediate observations, which a log of actions and outcomes does not have",
+    "estimated-state-exp3": "for intermediate observations, which a log of actions and outcomes does not have",
+    "colo": "for composite anonymous feedback; a log attributes feedback to its action",
+    "limited-tracking": "for limited tracking capacity; a log tracks all actions",
+    "sliding-window-ucb": "forgets, as does discounted UCB, which is tried",
+    "sliding-window-thompson": "forgets, as does discounted Thompson sampling, which is tried",
+    "delayed-sapo": "falls back to Zimmert–Seldin FTRL where losses do not look stochastic; that is tried",
+    "exp3": "made for feedback without delay, as is Tsallis-INF, which is tried",
+    "exp3++": "made for feedback without delay, as is Tsallis-INF, which is tried",
+    "asymmetric-bobw": "equal to MZS22 without the gaps between the arms, which are unknown",
+    "arm-dependent": "requires the largest number of outstanding observations of each arm, which depends on the learner",
+    "skipper": "requires a threshold that depends on all delays",
+    "fixed-delay-exp3": "requires a fixed delay",
+    "bold": "keeps a copy of its base learner for each outstanding observation, thousands here",
+    "qpm-d": "keeps a queue for each outstanding observation, thousands here",
 }
 
 
-def candidates(told: dict[str, float]) -> dict[str, list[tuple[str, Any]]]:
+def candidates(told: dict[str, float], labels: "list[str] | None" = None) -> dict[str, list[tuple[str, Any]]]:
     """Label -> the learner with each of its constants, and these as text, empty for its own.
 
-    What learners must be told is filled in from ``told``, by the name of the fact.
+    Required inputs are taken from ``told``, by the name of the fact; ``labels`` selects some.
     """
     found = {}
     for label, (name, switches, constants) in TRIED.items():
+        if labels is not None and label not in labels:
+            continue
         cls = REGISTRY[name]
         known = {field: told[fact] for field, fact in facts(cls).items() if fact in told}
+        if issubclass(cls, Censored):
+            known["window"] = max(int(told["max_delay"]), 1)
         found[label] = [
             (", ".join(f"{key} = {value:g}" for key, value in chosen.items()), cls(**known, **switches, **chosen))
             for chosen in constants
         ]
     return found
+
+
+def burn_in(learner: Any, num_arms: int, gap: float) -> float | None:
+    """About how many rounds the learner explores almost uniformly at a gap, with its constants; None where it does not."""
+    rounds = as_learner(learner).burn_in(num_arms, gap)
+    return None if rounds is None else float(np.asarray(rounds))

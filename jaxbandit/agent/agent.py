@@ -1,33 +1,61 @@
-"""``jb.Agent``: decides when asked, takes feedback whenever it comes, and plays what a simulation would play."""
+"""``jb.Agent``: a learner in a live system. It makes the decisions that a simulation with the same feedback would make.
 
+More than 400 lines: one class with its documentation. The parts that need no lock and no file are in :mod:`jaxbandit.agent.core`.
+"""
+
+import contextlib
+import functools
 import io
 import json
+import math
 import os
+import sqlite3
 import threading
+import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import randomness
+from jaxbandit._checks.inputs import MOST_ROUNDS, check_runs, check_switch, given_key, validate_learner
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical, float_dtype, show
+from jaxbandit._io.files import read_arrays, unpack_arrays, whole_file
+from jaxbandit._io.optional import need
+from jaxbandit._provenance.user_code import check_identity
 from jaxbandit.agent import program
-from jaxbandit.agent.journal import Decided, Fed, Journal
-from jaxbandit.agent.ledger import Ledger
-from jaxbandit.agent.players import Fleet, Single
-from jaxbandit.agent.tickets import Ticket, as_ids
-from jaxbandit.files import read_arrays, unpack_arrays, whole_file
+from jaxbandit.agent.checks import check_age, check_arms, check_count, check_keys, check_losses, check_path
+from jaxbandit.agent.core import Core
+from jaxbandit.agent.estimates import ArmEstimates, weighted_estimates
+from jaxbandit.agent.journal import Journal
+from jaxbandit.agent.memory import Memory
+from jaxbandit.agent.tables import Decided, Fed, Late
+from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
 from jaxbandit.learners.base import as_learner
-from jaxbandit.pytrees import canonical, float_dtype, is_numeric, show
-from jaxbandit.result import fingerprint
-from jaxbandit.validation import MOST_ROUNDS, check_runs, given_key, validate_learner
+from jaxbandit.learners.thompson import DelayedThompson
+from jaxbandit.results.result import fingerprint
 
 FORMAT = 1  # of saved agents
+IDENTITY = "learner", "learner code", "key"  # the parts of a fingerprint that an agent has
 SNAPSHOT_EVERY = 1000  # decisions, or more: at most so many are played again when a durable agent is opened
 Arms = int | Sequence[str]
 Key = jax.Array | None
+FORMER = {"d12aa298c5e969d5": DelayedThompson()}  # learners in files of earlier versions, before they had more fields
+NOT_WRITTEN = (OSError, sqlite3.Error, MemoryError, OverflowError)  # a snapshot that could not be written
+
+
+class Unfinished(NamedTuple):
+    """A change of the agent that an interrupt may have stopped at any point.
+
+    Exceptions such as KeyboardInterrupt can be raised between any two instructions, also between the commit and the update
+    of the memory. The next call finishes the change if it is in the file, and drops it otherwise.
+    """
+
+    is_kept: Callable[[], bool]
+    apply: Callable[[], None]  # applying it twice equals applying it once
 
 
 class Agent:
@@ -46,7 +74,7 @@ class Agent:
 
     :meth:`open` keeps everything in a file, and :meth:`save` writes it to one. Calls from several threads wait for each other.
 
-    Arms cannot be added or removed: no learner's guarantee covers that. Start a new agent instead.
+    An arm can be withdrawn (:meth:`withdraw`). A new arm needs a new agent, which can carry the old counts as its prior.
 
     Args:
       learner: such as ``jb.DelayedThompson()``. What it must be told (``max_delay``, a horizon) you must know or bound.
@@ -55,6 +83,8 @@ class Agent:
       fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
         one call. Run i of the fleet has the random words of a single agent with ``first_run=first_run + i``.
       first_run: id of the run, or of the first run of the fleet.
+      propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A large
+        fleet of them then decides faster.
 
     >>> import jax, jaxbandit as jb
     >>> agent = jb.Agent(jb.DelayedThompson(), ["red", "green", "blue"], jax.random.key(0))
@@ -67,9 +97,17 @@ class Agent:
     """
 
     def __init__(
-        self, learner: Any, arms: Arms, key: Key = None, *, seed: int | None = None, fleet: int | None = None, first_run: int = 0
+        self,
+        learner: Any,
+        arms: Arms,
+        key: Key = None,
+        *,
+        seed: int | None = None,
+        fleet: int | None = None,
+        first_run: int = 0,
+        propensities: bool = True,
     ):
-        self.names = _check_arms(arms)
+        self.names = check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
         validate_learner(learner)
         if as_learner(learner).num_signals:
@@ -83,21 +121,24 @@ class Agent:
         self._shape = () if self.fleet is None else (self.fleet,)
         dtype = float_dtype()
         ids = np.arange(first_run, first_run + (self.fleet or 1), dtype=np.int64).astype(np.uint32).reshape(self._shape)
-        setup = program.Setup(as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype))
+        check_switch("propensities", propensities)
+        setup = program.Setup(
+            as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype), bool(propensities)
+        )
         program.check_memory(setup, self.num_arms)
-        self._player = (Fleet if self._shape else Single)(setup, self.num_arms)
-        self._state: Any = self._player.start()
-        memo = program.decision_like(setup, self.num_arms).memo
-        self._ledger = Ledger(self._shape, memo, setup.learner.watches_plays, dtype)
-        self._probabilities = np.full((self.num_arms, *self._shape), np.nan, dtype)
+        self._new_core = functools.partial(Core, setup, self.num_arms, dtype)
+        self._core = self._new_core()
+        self._memory = Memory()
+        self._grouping = self._stale = False  # within a group; after a group that was not kept
         self._lock = threading.RLock()
         self._journal: Journal | None = None
         self._snapshot_at = 0  # the newest decision in it
         self._closed = False
+        self._unfinished: Unfinished | None = None
         self._learner = type(learner).__name__
         self._about = {
             "format": FORMAT,
-            **{part: mark for part, mark in fingerprint(learner, None, None, key).items() if part in ("learner", "key")},
+            **{part: mark for part, mark in fingerprint(learner, None, None, key).items() if part in IDENTITY},
             "arms": self.names or int(self.num_arms),
             "fleet": self.fleet,
             "first_run": self.first_run,
@@ -105,78 +146,360 @@ class Agent:
         }
 
     def __repr__(self) -> str:
+        with self._lock:
+            self._settle()
         size = f"{self.num_arms} arms" if self.fleet is None else f"{self.num_arms} arms, fleet={self.fleet:,}"
-        decided, waiting = int(self._ledger.rounds.sum()), len(self._ledger.book.waiting())
+        decided, waiting = int(self._core.rounds.sum()), len(self._core.book.waiting())
         return f"Agent({self._learner}, {size}: {decided:,} decisions, {waiting:,} outstanding)"
 
     @property
     def rounds(self) -> Any:
         """How many decisions were made: a number, or one for each run of the fleet."""
-        return self._ledger.rounds.copy() if self._shape else int(self._ledger.rounds[0])
+        with self._lock:
+            self._settle()
+        return self._core.rounds.copy() if self._shape else int(self._core.rounds[0])
 
     @property
     def probabilities(self) -> np.ndarray:
         """``[K]`` or ``[K, fleet]``: with which probabilities the last decision was drawn; NaN before the first."""
-        return self._probabilities.copy()
+        with self._lock:
+            self._settle()
+            return self._core.probabilities.copy()
 
-    def act(self, runs: Any = None) -> Ticket:
+    def act(self, runs: Any = None, *, key: Any = None, arm: Any = None, count: int | None = None) -> Ticket:
         """Decide, and give a ticket.
 
         Args:
-          runs: which of the fleet decide, as a list of their numbers, from 0; None: all. The ticket's arrays are in this order.
+          runs: which learners of a fleet decide, as a list of their numbers, from 0; None: all. The ticket's arrays are in this order.
+          key: your own name for the decision, such as the id of a request; a list of them for a fleet or for several decisions. A
+            call with a key that was used before returns the ticket of that time: after a crash, repeat the call.
+          arm: play this arm, whatever the learner would draw. The ticket's probability is 1. Bounds do not cover such rounds.
+          count: so many decisions of a single learner in one call and one commit, with no feedback in between.
         """
         with self._lock:
             self._check_open()
-            turn = self._ledger.turn(self._check_acting(runs))
-            decision, state = self._player.decide(self._state, self._ledger.inboxes(turn.rows), self._ledger.clock(turn))
-            ticket = self._ledger.tickets(turn, decision.arm, decision.probability)
-            if self._journal is not None:
-                columns = ticket.id, ticket.run, ticket.round, ticket.arm, ticket.probability
-                self._journal.add_decisions(*(column.tolist() for column in columns))
-            # From here on nothing can fail: what was decided is on disk, or it was not decided.
-            self._state = state
-            self._ledger.finish(turn, ticket, jax.tree.leaves(decision.memo))
-            self._remember(turn.acting, decision.probabilities)
-            if self._journal is not None and self._ledger.decided - self._snapshot_at >= self._snapshot_due():
-                self._take_snapshot(self._journal)
-            return self._as_given(ticket)
+            acting = self._check_acting(runs)
+            size = self.fleet if acting is None else len(acting)
+            if not self._shape:
+                size = check_count(count, key)
+            elif count is not None:
+                raise ValueError(f"act(count={show(count)}): a fleet decides once for each of its runs; give runs=[…]")
+            keys = check_keys(key, size)
+            forced = self._check_forced(arm, size)
+            if self._shape:
+                return self._as_given(self._decide(acting, keys, forced))
+            if size is None:
+                return _first(self._as_given(self._decide(None, keys, forced)))
+            with self.group():
+                every = [
+                    self._decide(None, None if keys is None else keys[i : i + 1], None if forced is None else forced[i : i + 1])
+                    for i in range(size)
+                ]
+            return self._as_given(_joined([_first(_columns(ticket)) for ticket in every]))
+
+    def _decide(self, acting: np.ndarray | None, keys: list[str] | None, forced: np.ndarray | None) -> Ticket:
+        """Tickets of arrays: those given before under these keys, and new ones."""
+        known = {} if keys is None else {i: ticket for i, key in enumerate(keys) if (ticket := self._with_key(key)) is not None}
+        if not known:
+            return self._decide_new(acting, keys, forced)
+        assert keys is not None
+        runs = np.arange(len(keys)) if acting is None else acting
+        for i, ticket in known.items():
+            if ticket.run != runs[i]:
+                raise ValueError(f"act(key={keys[i]!r}): this key belongs to a decision of run {ticket.run}, not {runs[i]}")
+        new = [i for i in range(len(keys)) if i not in known]
+        if new:
+            fresh = self._decide_new(runs[new], [keys[i] for i in new], None if forced is None else forced[new])
+            known |= {i: Ticket(*row) for i, row in zip(new, zip(*_columns(fresh), strict=True), strict=True)}
+        return _joined([known[i] for i in range(len(keys))])
+
+    def _decide_new(self, acting: np.ndarray | None, keys: list[str] | None, forced: np.ndarray | None) -> Ticket:
+        step = self._core.decide(acting, forced=forced, keys=keys, now=time.time())
+        ticket, journal = step.ticket, self._journal
+        if journal is None or not ticket.id.size:
+
+            def apply() -> None:
+                self._core.apply(step)
+                if keys is not None:
+                    self._memory.given.update((row[-1], Ticket(*row)) for row in zip(*_columns(ticket), strict=True))
+
+            self._carry_out(apply)
+            return ticket
+        demanded = [0] * len(ticket.id) if forced is None else (forced >= 0).astype(int).tolist()
+        probabilities = step.change.tickets["probability"].tolist()
+        rows = [
+            Decided(id, run, round, arm, p, at, None if math.isnan(propensity) else propensity, key, force)
+            for (id, arm, propensity, round, run, at, key), p, force in zip(
+                zip(*_columns(ticket), strict=True), probabilities, demanded, strict=True
+            )
+        ]
+        self._carry_out(
+            lambda: self._core.apply(step), lambda: journal.add_decisions(rows), lambda: journal.has_decision(rows[0].id)
+        )
+        if self._core.decided - self._snapshot_at >= self._snapshot_due() and not self._grouping:
+            self._take_snapshot(journal)
+        return ticket
+
+    def _with_key(self, key: str) -> Ticket | None:
+        """The ticket given under this key, with the number of its arm."""
+        if self._journal is None:
+            return self._memory.given.get(key)
+        row = self._journal.with_key(key)
+        if row is None:
+            return None
+        return Ticket(
+            row.id, row.arm, math.nan if row.propensity is None else row.propensity, row.round, row.run, row.at, row.key
+        )
 
     def observe(self, ticket: Any, loss: Any = None, *, reward: Any = None) -> None:
         """Feedback of one ticket or of many. It counts from the next decision on.
 
+        Feedback of a ticket that :meth:`close_window` has closed is late: it is kept in the log and does not reach the learner.
+
         Args:
           ticket: the id of a ticket, or a list of ids (a :class:`Ticket` will do as well).
-          loss: what was lost, between 0 and 1, one number for each ticket or one for all.
-          reward: in its place, what was won, between 0 and 1: the loss is 1 - reward.
+          loss: the loss, between 0 and 1, one number for each ticket or one for all.
+          reward: in its place the reward, between 0 and 1: the loss is 1 - reward.
         """
         with self._lock:
             self._check_open()
-            ids, losses = as_ids(ticket), _check_losses(loss, reward)
+            ids, losses = as_ids(ticket), check_losses(loss, reward)
             if losses.ndim and losses.shape != ids.shape:
                 raise ValueError(f"{losses.size} losses for {ids.size} tickets: give one for each ticket, or one number for all")
-            rows = self._ledger.book.find(ids, self._ledger.decided)
-            if self._journal is not None and ids.size:
-                self._journal.add_feedback(ids.tolist(), np.broadcast_to(losses, ids.shape).tolist(), self._ledger.decided)
-            self._ledger.book.arrive(rows, losses)
+            losses, late = np.broadcast_to(losses, ids.shape), np.zeros(ids.shape, bool)
+            try:
+                rows = self._core.find(ids)
+            except TicketError:
+                late = np.array([self._is_late(id) for id in ids.tolist()])
+                if not late.any():
+                    raise
+                rows = self._core.find(ids[~late])
+                if len(set(ids.tolist())) < len(ids):
+                    raise
+            on_time = losses[~late]
+            after_window = list(zip(ids[late].tolist(), losses[late].tolist(), strict=True))
+
+            def apply() -> None:
+                self._core.book.arrive(rows, on_time)
+                if self._journal is None:
+                    self._memory.late.update(after_window)
+
+            self._answer(ids[~late], on_time.tolist(), apply, late=after_window)
+
+    def _is_late(self, id: int) -> bool:
+        """Whether the window of this ticket is closed, and no late feedback of it has come."""
+        if self._journal is None:
+            return id in self._memory.closed and id not in self._memory.late
+        return self._journal.has_closed(id) and not self._journal.has_late(id)
 
     def expire(self, ticket: Any) -> None:
         """Feedback of this ticket, or of these, will never come."""
         with self._lock:
             self._check_open()
             ids = as_ids(ticket)
-            rows = self._ledger.book.find(ids, self._ledger.decided)
-            if self._journal is not None and ids.size:
-                self._journal.add_feedback(ids.tolist(), [None] * ids.size, self._ledger.decided)
-            self._ledger.book.expire(rows)
+            rows = self._core.find(ids)
+            self._answer(ids, [None] * ids.size, lambda: self._core.book.expire(rows))
+
+    def close_window(self, older_than: Any, *, reward: float | None = 0.0, now: float | None = None) -> int:
+        """Close the outstanding tickets of decisions older than the window; returns how many.
+
+        All of them get the same reward, in one commit. Feedback that comes later is kept in the log and does not reach the
+        learner; :meth:`estimate` can count it.
+
+        Args:
+          older_than: the length of the window, in seconds or as a ``datetime.timedelta``.
+          reward: of the tickets without feedback; 0 for conversions. None: they expire, and the learner never hears of them.
+          now: the present, in seconds since 1970; by default that of the clock.
+        """
+        with self._lock:
+            self._check_open()
+            age, loss = check_age(older_than), None if reward is None else check_losses(None, reward).reshape(())
+            book = self._core.book
+            waiting = book.waiting()
+            rows = waiting[book["time"][waiting] < (time.time() if now is None else now) - age]
+            ids = book["id"][rows].copy()
+
+            def apply() -> None:
+                if loss is None:
+                    book.expire(rows)
+                else:
+                    book.arrive(rows, loss)
+                if self._journal is None:
+                    self._memory.closed.update(ids.tolist())
+
+            self._answer(ids, [None if loss is None else float(loss)] * len(ids), apply, closed=1)
+            return len(ids)
+
+    def _answer(
+        self,
+        ids: np.ndarray,
+        losses: list[Any],
+        apply: Callable[[], None],
+        closed: int | None = None,
+        late: Sequence[tuple[int, float]] = (),
+    ) -> None:
+        journal = self._journal
+        if journal is None or not (ids.size or late):
+            self._carry_out(apply)
+            return
+        after, now = self._core.decided, time.time()
+        rows = [Fed(id, loss, after, now, closed) for id, loss in zip(ids.tolist(), losses, strict=True)]
+        late_rows = [Late(id, loss, now) for id, loss in late]
+        if closed:
+            is_kept = functools.partial(journal.has_closed, rows[0].ticket)
+        else:
+            is_kept = functools.partial(journal.has_feedback, [*rows, *late_rows][0].ticket)
+        self._carry_out(apply, lambda: journal.add_feedback(rows, late_rows), is_kept)
+
+    def withdraw(self, arm: Any) -> None:
+        """Never draw this arm again. Feedback of its outstanding tickets still counts.
+
+        Learners that compare indices or draws (UCB, Thompson sampling) compare the other arms. Importance-weighted learners draw
+        from their probabilities restricted to the other arms. No regret bound covers the change: bounds compare with a fixed set of
+        arms. Learners with other rules, such as elimination, raise a ValueError.
+        """
+        with self._lock:
+            self._check_open()
+            number = self._arm_number("withdraw", arm)
+            active = self._core.active
+            if not active[number] or active.sum() == 1:
+                state = "is withdrawn already" if not active[number] else "is the last one"
+                raise ValueError(f"withdraw({show(arm)}): this arm {state}")
+            self._core.try_without(number)
+            journal, after = self._journal, self._core.decided
+            if journal is None:
+                self._carry_out(lambda: self._core.withdraw(number))
+            else:
+                self._carry_out(
+                    lambda: self._core.withdraw(number),
+                    lambda: journal.add_withdrawal(number, after, time.time()),
+                    lambda: journal.has_withdrawn(number),
+                )
+
+    @contextlib.contextmanager
+    def group(self) -> Iterator[None]:
+        """Commit all calls in a ``with`` block together, at its end: one flush of the disk in place of one for each call.
+
+        Nothing in the block is on disk before its end. If an exception leaves the block, nothing of it is kept. Other threads wait.
+        """
+        with self._lock:
+            self._check_open()
+            if self._journal is None or self._grouping:
+                yield
+                return
+            self._grouping = True
+            try:
+                with self._journal.group():
+                    yield
+            except BaseException:
+                self._stale = True
+                raise
+            finally:
+                self._grouping = False
+
+    def export(self) -> Any:
+        """The log of a durable agent as a ``pandas.DataFrame``, one row for each decision. Needs the extra ``jaxbandit[data]``.
+
+        ``status`` is outstanding, answered, expired or closed (by :meth:`close_window`). Times are in UTC.
+        """
+        pandas = need("pandas", "data", "Agent.export")
+        frame = pandas.DataFrame(self._log("export"))
+        answered, closed = frame.pop("ticket").notna(), frame.pop("closed") == 1
+        frame["status"] = np.select(
+            [closed, answered & frame.loss.notna(), answered], ["closed", "answered", "expired"], "outstanding"
+        )
+        if self.names is not None:
+            frame["arm"] = np.asarray(self.names, object)[frame.arm.to_numpy(np.int64)]
+        for name in ("time", "loss_time", "late_time"):
+            frame[name] = pandas.to_datetime(frame[name].astype(float), unit="s", utc=True)
+        frame["forced"] = frame.forced.astype(bool)
+        return frame.drop(columns="after")
+
+    def estimate(self, *, late: bool = False) -> ArmEstimates:
+        """The mean loss of each arm, estimated from the log with inverse propensities, and 95% intervals.
+
+        A plain mean of the observed losses is biased, because the learner plays an arm more often after good feedback. Weighted by
+        its propensity every decision counts as if arms were drawn evenly. Unbiased if feedback is not missing depending on arm or
+        loss: close the window first. Arms that the propensities cannot support (a deterministic learner such as UCB) get NaN.
+
+        Args:
+          late: count feedback that came after its window was closed.
+        """
+        log = {name: np.array(column) for name, column in self._log("estimate").items() if name != "key"}
+        loss, after = log["loss"].astype(float), log["after"].astype(float)
+        if late:
+            loss = np.where(np.isnan(log["late_loss"].astype(float)), loss, log["late_loss"].astype(float))
+        used = ~np.isnan(loss) & (log["forced"] == 0)
+        propensity = log["probability"].astype(float)
+        if np.isnan(propensity[used]).any():
+            raise ValueError(f"estimate(): {self._learner} does not know the probabilities of its arms; use one that does")
+        columns = {"arm": log["arm"], "probability": propensity, "loss": loss, "id": log["id"], "after": after}
+        return weighted_estimates({name: column[used] for name, column in columns.items()}, self.names or [*range(self.num_arms)])
+
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sums of losses and of rewards of each arm in the log, ``[K]``: a prior for an agent with other arms."""
+        log = self._log("counts")
+        arm, loss = np.array(log["arm"], np.int64), np.array(log["loss"], float)
+        seen = ~np.isnan(loss)
+        losses, count = (np.bincount(arm[seen], value, self.num_arms) for value in (loss[seen], np.ones(seen.sum())))
+        return losses, count - losses
+
+    def backup(self, path: str | os.PathLike) -> None:
+        """Copy the file of a durable agent, with everything that is committed, to a new file that :meth:`open` reads."""
+        file = check_path("agent.backup", path, "backup.db")
+        with self._lock:
+            self._check_open()
+            if self._journal is None:
+                raise ValueError("agent.backup(): this agent is in memory; use agent.save(path), or start it with Agent.open")
+            self._journal.backup(file)
+
+    def _log(self, method: str) -> dict[str, Any]:
+        with self._lock:
+            self._check_open()
+            if self._journal is None:
+                raise ValueError(f"agent.{method}(): this agent is in memory and keeps no log; start it with Agent.open(path, …)")
+            names, rows = self._journal.log()
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {name: [] for name in names}
+
+    def _carry_out(
+        self,
+        apply: Callable[[], None],
+        write: Callable[[], None] = lambda: None,
+        is_kept: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Commit a change to the file, then apply it to the memory."""
+        self._unfinished = Unfinished(is_kept, apply)
+        write()
+        apply()
+        self._unfinished = None
+
+    def _settle(self) -> None:
+        """Finish or drop a change during which an exception was raised."""
+        if self._grouping:
+            if self._unfinished is not None:
+                raise OSError("a call of this group failed; leave the group, nothing of it was kept")
+            return
+        if self._stale and self._journal is not None:
+            self._journal.roll_back()
+            self._core = self._new_core()
+            self._recover(self._journal)
+            self._stale, self._unfinished = False, None
+        if self._unfinished is not None:
+            if self._journal is not None:
+                self._journal.roll_back()
+            if self._unfinished.is_kept():
+                self._unfinished.apply()
+            self._unfinished = None
 
     def outstanding(self) -> list[Ticket]:
         """The tickets that can still be answered, oldest first."""
         with self._lock:
-            book, rows = self._ledger.book, self._ledger.book.waiting()
-            columns = [book[name][rows].tolist() for name in ("id", "arm", "probability", "round", "run")]
+            self._settle()
+            book, rows = self._core.book, self._core.book.waiting()
+            columns = [book[name][rows].tolist() for name in ("id", "arm", "propensity", "round", "run", "time")]
             if self.names is not None:
                 columns[1] = [self.names[arm] for arm in columns[1]]
-            return [Ticket(*row) for row in zip(*columns, strict=True)]
+            return [Ticket._make([*row, book.keys.get(row[0])]) for row in zip(*columns, strict=True)]
 
     @classmethod
     def open(
@@ -189,12 +512,14 @@ class Agent:
         seed: int | None = None,
         fleet: int | None = None,
         first_run: int = 0,
+        propensities: bool = True,
         flush: bool = True,
     ) -> "Agent":
         """An agent that keeps everything in one SQLite file, made if it is not there.
 
         Every decision and all feedback is committed before the call returns: after a crash or ``kill -9`` nothing that was
-        answered is lost, and the next decision is the one it would have been. One process at a time has the file open.
+        answered is lost, and the next decision is the one it would have been. One agent at a time has the file open; other programs
+        can read it meanwhile.
         :meth:`close` it, or use it in a ``with`` block; an agent that was not closed only takes longer to open.
 
         Args:
@@ -210,28 +535,37 @@ class Agent:
         ...         agent.outstanding() == [ticket]
         True
         """
-        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run)
-        journal = Journal(path, agent._about, flush)
+        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run, propensities=propensities)
+        journal = None
         try:
-            agent._check_about(f"Agent.open({str(path)!r})", journal.about)
-            snapshot = journal.snapshot()
-            if snapshot is not None:
-                agent._restore(journal.name, unpack_arrays(snapshot))
-            agent._snapshot_at = agent._ledger.decided
-            agent._replay(journal.decisions(agent._ledger.decided), journal.feedback(agent._ledger.decided))
+            journal = Journal(path, agent._about, flush)
+            agent._check_about(f"Agent.open({str(path)!r})", agent._as_now(journal.about))
+            journal.migrate()
+            agent._recover(journal)
+            agent._journal = journal
         except BaseException:
-            journal.close()
+            if journal is not None:
+                journal.close()
             raise
-        agent._journal = journal
         return agent
 
     def close(self) -> None:
-        """Close the file of a durable agent, which can then be opened quickly; others have nothing to close."""
+        """Close the file of a durable agent; an agent in memory has nothing to close.
+
+        The file is released in any case. On a full disk the snapshot is left out, and opening the file takes longer.
+        """
         with self._lock:
-            if self._journal is not None:
-                self._take_snapshot(self._journal)
-                self._journal.close()
-                self._journal, self._closed = None, True
+            journal = self._journal
+            if journal is None:
+                return
+            try:
+                self._settle()
+                self._take_snapshot(journal)
+            except NOT_WRITTEN:  # the file holds everything that was committed
+                pass
+            finally:
+                journal.close()
+                self._journal, self._unfinished, self._closed = None, None, True
 
     def __enter__(self) -> "Agent":
         return self
@@ -240,9 +574,12 @@ class Agent:
         self.close()
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write everything to one ``.npz`` file, whole or not at all; :meth:`load` goes on from it (no pickle)."""
-        with self._lock, whole_file(path) as file:
-            np.savez(file, **self._to_arrays())
+        """Write everything to one ``.npz`` file, whole or not at all; :meth:`load` resumes from it (no pickle)."""
+        file_name = check_path("Agent.save", path, "agent.npz")
+        with self._lock:
+            self._settle()
+            with whole_file(file_name) as file:
+                np.savez(file, **self._to_arrays())
 
     @classmethod
     def load(
@@ -255,22 +592,30 @@ class Agent:
         seed: int | None = None,
         fleet: int | None = None,
         first_run: int = 0,
+        propensities: bool = True,
     ) -> "Agent":
         """An agent that goes on from a file written by :meth:`save`, with the same learner, arms, key, fleet and first_run."""
-        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run)
+        agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run, propensities=propensities)
+        file = check_path("Agent.load", path, "agent.npz")
         name = f"Agent.load({str(path)!r})"
+        if not file.is_file():
+            raise FileNotFoundError(f"{name}: there is no such file")
+        arrays, about = {}, None
         try:
-            arrays = read_arrays(path)
+            arrays = read_arrays(file)
             about = json.loads(str(arrays["about"]))
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"{name}: this is not a file written by Agent.save") from error
-        agent._check_about(name, about)
+        except (KeyError, ValueError):
+            pass
+        if not isinstance(about, dict):
+            raise ValueError(f"{name}: this is not a file written by Agent.save")
+        agent._check_about(name, agent._as_now(about))
         agent._restore(name, arrays)
         return agent
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this agent is closed, and its file may be open elsewhere; open it again with Agent.open")
+        self._settle()
 
     def _check_acting(self, runs: Any) -> np.ndarray | None:
         if runs is None:
@@ -287,114 +632,116 @@ class Agent:
                     f"act(runs={show(runs)}): give a list of different whole numbers from 0 to {self._shape[0] - 1}, one for each "
                     "learner of the fleet that decides"
                 )
-        rounds = self._ledger.rounds if acting is None else self._ledger.rounds[acting]
+        rounds = self._core.rounds if acting is None else self._core.rounds[acting]
         if rounds.max(initial=0) >= MOST_ROUNDS:
             raise ValueError("act(): 2**30 rounds are played; no learner here counts further")
         return acting
 
-    def _remember(self, acting: np.ndarray | None, probabilities: np.ndarray) -> None:
-        if acting is None:
-            self._probabilities = probabilities
-        else:
-            self._probabilities = self._probabilities.copy()
-            self._probabilities[:, acting] = probabilities[:, acting]
-
     def _as_given(self, ticket: Ticket) -> Ticket:
-        """The ticket as the user gets it: numbers in place of arrays for a single learner, and names of arms."""
-        if not self._shape:
-            ticket = Ticket(*(field[0].item() for field in ticket))
-            return ticket if self.names is None else ticket._replace(arm=self.names[ticket.arm])
-        return ticket if self.names is None else ticket._replace(arm=np.asarray(self.names)[ticket.arm])
+        """The ticket as the user gets it: names of arms, and Python values for a single learner."""
+        if self._shape:
+            return ticket if self.names is None else ticket._replace(arm=np.asarray(self.names)[ticket.arm])
+        columns = _columns(ticket)
+        return columns if self.names is None else columns._replace(arm=[self.names[arm] for arm in columns.arm])
+
+    def _arm_number(self, method: str, arm: Any) -> int:
+        if self.names is not None and isinstance(arm, str) and arm in self.names:
+            return self.names.index(arm)
+        if self.names is None and isinstance(arm, int | np.integer) and not isinstance(arm, bool) and 0 <= arm < self.num_arms:
+            return int(arm)
+        right = f"one of {show(self.names)}" if self.names is not None else f"a whole number from 0 to {self.num_arms - 1}"
+        raise ValueError(f"{method}(arm={show(arm)}): an arm of this agent is {right}")
+
+    def _check_forced(self, arm: Any, size: int | None) -> np.ndarray | None:
+        """The demanded arms, one for each decision."""
+        if arm is None:
+            return None
+        each = list(arm) if isinstance(arm, list | tuple | np.ndarray) else [arm] * (1 if size is None else size)
+        if len(each) != (1 if size is None else size):
+            raise ValueError(
+                f"act(arm={show(arm)}): {len(each)} arms for {size or 1} decisions; give one for each, or one for all"
+            )
+        numbers = np.array([self._arm_number("act", one) for one in each], np.int32)
+        if not self._core.active[numbers].all():
+            raise ValueError(f"act(arm={show(arm)}): this arm was withdrawn")
+        return numbers
+
+    def _as_now(self, about: dict[str, Any]) -> dict[str, Any]:
+        """The description of an agent in a file, with the mark that its learner has in this version."""
+        former = FORMER.get(str(about.get("learner")))
+        if former is None:
+            return about
+        return about | {"learner": fingerprint(former, None, None, jax.random.key(0))["learner"]}
 
     def _check_about(self, name: str, about: dict[str, Any]) -> None:
         if about.get("format") != FORMAT:
             raise ValueError(f"{name}: format {show(about.get('format'))} is not known here; this version reads format {FORMAT}")
+        check_identity(f"{name}: the file", about, {part: self._about[part] for part in IDENTITY})
         for part, mine in self._about.items():
-            if about.get(part) != mine:
-                shown = f": {show(about.get(part))}, not {show(mine)}" if part not in ("learner", "key") else ""
-                raise ValueError(f"{name}: the file was made with another {part}{shown}; going on needs the same")
+            if part not in IDENTITY and about.get(part) != mine:
+                raise ValueError(f"{name}: the file was made with another {part}: {show(about.get(part))}, not {show(mine)}")
 
     def _to_arrays(self) -> dict[str, Any]:
-        arrays = {f"state_{i}": leaf for i, leaf in enumerate(self._player.leaves(self._state))}
-        about = np.array(json.dumps(self._about))
-        return arrays | self._ledger.to_arrays() | {"probabilities": self._probabilities, "about": about}
+        return self._core.to_arrays() | self._memory.to_arrays() | {"about": np.array(json.dumps(self._about))}
 
     def _restore(self, name: str, arrays: dict[str, np.ndarray]) -> None:
-        leaves = self._player.leaves(self._state)
         try:
-            state = [arrays[f"state_{i}"] for i in range(len(leaves))]
-            if [(leaf.shape, leaf.dtype) for leaf in state] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-                raise ValueError("its state has other shapes")
-            self._ledger.restore(arrays)
-            self._probabilities = arrays["probabilities"]
+            self._core.restore(arrays)
+            self._memory.restore(arrays)
         except (KeyError, ValueError) as error:
-            raise ValueError(f"{name}: what is in the file does not fit this learner ({error})") from error
-        self._state = self._player.restore(state)
+            raise ValueError(f"{name}: the state in the file does not fit this learner ({error})") from error
 
     def _snapshot_due(self) -> int:
         """After how many decisions the next snapshot is taken: rarely enough to cost little beside them."""
-        return max(SNAPSHOT_EVERY, 16 * (self.fleet or 1), 2 * self._ledger.book.size)
+        return max(SNAPSHOT_EVERY, 16 * (self.fleet or 1), 2 * self._core.book.size)
 
     def _take_snapshot(self, journal: Journal) -> None:
+        """Write a snapshot if there is room for one. Without it, opening the file takes longer and nothing is lost."""
+        self._snapshot_at = self._core.decided
         buffer = io.BytesIO()
-        np.savez(buffer, **self._to_arrays())
-        journal.write_snapshot(buffer.getvalue())
-        self._snapshot_at = self._ledger.decided
+        try:
+            np.savez(buffer, **self._to_arrays())
+            journal.write_snapshot(buffer.getvalue())
+        except NOT_WRITTEN:
+            pass
 
-    def _replay(self, decisions: list[Decided], feedback: list[Fed]) -> None:
-        """Decide again what was decided since the snapshot, with the feedback in between."""
-        new = {decision.id for decision in decisions}
-        known = self._ledger.book.waiting_ids()
-        # Of what came right after the snapshot's last decision, the snapshot may hold a part.
-        feedback = [fed for fed in feedback if fed.ticket in new or fed.ticket in known]
-        fed = differs = first = 0
-        while first < len(decisions):
-            while fed < len(feedback) and feedback[fed].after < decisions[first].id:
-                self._feed(feedback[fed])
-                fed += 1
-            # Decisions of different runs without feedback in between can be made in one call.
-            until = feedback[fed].after if fed < len(feedback) else decisions[-1].id
-            last, runs = first, set()
-            while last < len(decisions) and decisions[last].id <= until and decisions[last].run not in runs:
-                runs.add(decisions[last].run)
-                last += 1
-            part = decisions[first:last]
-            chosen = [decision.run for decision in part]
-            self.act(chosen if self._shape and chosen != list(range(self._shape[0])) else None)
-            differs += self._ledger.book.set_arms([(d.id, d.arm, d.probability) for d in part])
-            first = last
-        for rest in feedback[fed:]:
-            self._feed(rest)
+    def _recover(self, journal: Journal) -> None:
+        """Restore the snapshot in the file and replay the decisions after it; all of them if the snapshot is damaged."""
+        newest = journal.newest()
+        try:
+            snapshot = journal.snapshot()
+            if snapshot is not None:
+                self._restore(journal.name, unpack_arrays(snapshot))
+        except ValueError:
+            warnings.warn(f"{journal.name}: the snapshot is damaged; all {newest:,} decisions are replayed", stacklevel=3)
+        if self._core.decided > newest:
+            raise ValueError(
+                f"{journal.name}: the file is damaged: of {self._core.decided:,} decisions {newest:,} are left; restore a copy of it"
+            )
+        self._snapshot_at = self._core.decided
+        decisions = journal.decisions(self._core.decided)
+        withdrawn = [(arm, after) for arm, after in journal.withdrawn() if self._core.active[arm]]
+        differs = self._core.replay(decisions, journal.feedback(self._core.decided), withdrawn)
         if differs:
             warnings.warn(
-                f"{differs} of {len(decisions)} decisions since the last snapshot come out otherwise on this machine with these "
-                "versions; those in the file stand",
+                f"{journal.name}: {differs} of {len(decisions)} replayed decisions differ on this machine with these versions; those in "
+                "the file stand",
                 stacklevel=3,
             )
 
-    def _feed(self, fed: Fed) -> None:
-        if fed.loss is None:
-            self.expire(fed.ticket)
-        else:
-            self.observe(fed.ticket, fed.loss)
+
+def _columns(ticket: Ticket) -> Ticket:
+    """A ticket of arrays as one of lists of Python values."""
+    keys = [None] * len(ticket.id) if ticket.key is None else list(ticket.key)
+    lists = [column.tolist() for column in ticket[:-1]]
+    return Ticket._make([*lists, keys])
 
 
-def _check_arms(arms: Any) -> list[str] | None:
-    """Their names, or None if only their number is given."""
-    if isinstance(arms, int | np.integer) and not isinstance(arms, bool) and 1 <= arms <= MOST_ROUNDS:
-        return None
-    names = list(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else []
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"arms={show(arms)}: give how many arms there are, 1 or more, or a list of their names, each once")
-    return names
+def _first(ticket: Ticket) -> Ticket:
+    return Ticket._make(column[0] for column in ticket)
 
 
-def _check_losses(loss: Any, reward: Any) -> np.ndarray:
-    if (loss is None) == (reward is None):
-        given = "neither loss nor reward is given" if loss is None else "both loss and reward are given"
-        raise ValueError(f"observe(): {given}; give one of the two")
-    name, value = ("loss", loss) if reward is None else ("reward", reward)
-    array = np.asarray(value) if is_numeric(value) else np.array(np.nan)
-    if array.ndim > 1 or not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(f"observe({name}={show(value)}): a {name} is a number between 0 and 1")
-    return array if reward is None else 1 - array.astype(np.float64)
+def _joined(tickets: Sequence[Ticket]) -> Ticket:
+    """Tickets of single values as one of arrays."""
+    *columns, keys = zip(*tickets, strict=True)
+    return Ticket._make([*map(np.array, columns), list(keys)])

@@ -1,11 +1,12 @@
 """What an agent knows outside of the learner: tickets, clocks, and how many plays are outstanding. NumPy, runs on the last axis."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbandit.agent.program import Clock, Inbox
+from jaxbandit.agent.program import Clock, Decision, Inbox
 from jaxbandit.agent.tickets import Book, Ticket
 
 INBOX_SINGLE = 14  # observations that one call of the compiled program takes; in a fleet, one of each run
@@ -14,13 +15,32 @@ WATCHED = 64  # outstanding plays the program is first compiled for, if the lear
 
 
 class Turn(NamedTuple):
-    """What a decision starts from; :meth:`Ledger.finish` makes it the past."""
+    """The basis of a decision, before anything is changed."""
 
     acting: np.ndarray | None  # which runs decide; None: all
     rows: np.ndarray  # of the book: the feedback that is delivered first
     outstanding: np.ndarray  # [runs] int32, σ_t
     total_outstanding: np.ndarray  # [runs] int64, Σ σ_s
     watched: np.ndarray | None  # [P, runs] int32, the rounds of the outstanding plays, 0: none
+
+
+class Counts(NamedTuple):
+    """The counters of a ledger, replaced as a whole."""
+
+    decided: int  # the newest ticket
+    rounds: np.ndarray  # [runs] int32
+    outstanding: np.ndarray  # [runs] int32, plays of which the learner has no feedback
+    total_outstanding: np.ndarray  # [runs] int64
+    watched: np.ndarray | None  # [P, runs] int32, see Turn
+
+
+class Change(NamedTuple):
+    """The effect of a decision on a ledger. Applying it twice equals applying it once."""
+
+    delivered: np.ndarray  # rows of the book
+    start: int  # the row of the first new ticket
+    tickets: dict[str, Any]  # its columns
+    counts: Counts
 
 
 class Ledger:
@@ -30,28 +50,35 @@ class Ledger:
         runs = shape[0] if shape else 1
         leaves, self._memo_structure = jax.tree.flatten(memo)
         self.book = Book([(leaf.shape[: leaf.ndim - len(shape)], leaf.dtype) for leaf in leaves], dtype)
-        self.decided = 0  # the newest ticket
-        self.rounds = np.zeros(runs, np.int32)
         self._shape, self._dtype = shape, dtype
-        self._outstanding = np.zeros(runs, np.int32)  # plays of which the learner has no feedback
-        self._total_outstanding = np.zeros(runs, np.int64)
-        self._watched = np.zeros((WATCHED, runs), np.int32) if watches else None
+        watched = np.zeros((WATCHED, runs), np.int32) if watches else None
+        self._counts = Counts(0, np.zeros(runs, np.int32), np.zeros(runs, np.int32), np.zeros(runs, np.int64), watched)
         self._nothing = self._inbox(np.arange(0), np.arange(0))._replace(filled=np.int32(0))
 
+    @property
+    def decided(self) -> int:
+        """The newest ticket."""
+        return self._counts.decided
+
+    @property
+    def rounds(self) -> np.ndarray:
+        return self._counts.rounds
+
     def turn(self, acting: np.ndarray | None) -> Turn:
-        """What the next decision of these runs starts from. Nothing is changed yet."""
+        """The basis of the next decision of these runs. Nothing is changed yet."""
+        self.book.reserve(len(self.rounds) if acting is None else len(acting))
         rows = self.book.arrived()
         runs = self.book["run"][rows]
         if acting is not None and rows.size:
             here = self._mask(acting)[runs]
             rows, runs = rows[here], runs[here]
-        outstanding = self._outstanding - np.bincount(runs, minlength=len(self.rounds)).astype(np.int32)
-        total = self._total_outstanding.copy()
+        outstanding = self._counts.outstanding - np.bincount(runs, minlength=len(self.rounds)).astype(np.int32)
+        total = self._counts.total_outstanding.copy()
         if acting is None:
             total += outstanding
         else:
             total[acting] += outstanding[acting]
-        watched = self._watched
+        watched = self._counts.watched
         if watched is not None:
             watched = watched.copy()
             watched[self.book["place"][rows], runs] = 0
@@ -59,14 +86,18 @@ class Ledger:
                 watched = np.concatenate([watched, np.zeros_like(watched)])
         return Turn(acting, rows, outstanding, total, watched)
 
-    def clock(self, turn: Turn) -> Clock:
-        """The turn as the program takes it."""
+    def clock(self, turn: Turn, forced: np.ndarray | None = None, active: np.ndarray | None = None) -> Clock:
+        """The turn as the program takes it; ``forced`` is of the runs that act, -1: none."""
         total, watched = turn.total_outstanding, turn.watched
         # As counting.Count makes a float of its two words.
         number = (total >> 32).astype(self._dtype) * 2.0**32 + (total & 0xFFFFFFFF).astype(self._dtype)
         now, outstanding, number = (value.reshape(self._shape) for value in (self.rounds + 1, turn.outstanding, number))
         acts = None if turn.acting is None else self._mask(turn.acting)
-        return Clock(acts, now, outstanding, number, None if watched is None else watched.reshape(len(watched), *self._shape))
+        demanded = np.full(len(self.rounds), -1, np.int32)
+        if forced is not None:
+            demanded[slice(None) if turn.acting is None else turn.acting] = forced
+        watched = None if watched is None else watched.reshape(len(watched), *self._shape)
+        return Clock(acts, now, outstanding, number, demanded.reshape(self._shape), active, watched)
 
     def _mask(self, acting: np.ndarray) -> np.ndarray:
         mask = np.zeros(len(self.rounds), bool)
@@ -101,39 +132,48 @@ class Ledger:
         filled = np.int32(1 if self._shape else len(rows))
         return Inbox(filled, column("round"), column("arm", -1), column("loss"), column("probability"), memo)
 
-    def tickets(self, turn: Turn, arm: np.ndarray, probability: np.ndarray) -> Ticket:
-        """The tickets (of arrays) for what was drawn in all runs."""
+    def tickets(self, turn: Turn, decision: Decision, now: float, keys: Sequence[str] | None) -> Ticket:
+        """The tickets (of arrays) of the runs that act."""
         runs = np.arange(len(self.rounds)) if turn.acting is None else turn.acting
         ids = np.arange(self.decided + 1, self.decided + 1 + len(runs))
-        return Ticket(ids, arm.reshape(-1)[runs], probability.reshape(-1)[runs], self.rounds[runs] + 1, runs)
+        arm, propensity = decision.arm.reshape(-1)[runs], decision.propensity.reshape(-1)[runs]
+        return Ticket(ids, arm, propensity, self.rounds[runs] + 1, runs, np.full(len(runs), now), keys)
 
-    def finish(self, turn: Turn, ticket: Ticket, memo: list[np.ndarray]) -> None:
-        """The feedback of the turn is delivered, the tickets are given out; ``memo`` is of all runs."""
-        self._outstanding, self._total_outstanding, self._watched = turn.outstanding, turn.total_outstanding, turn.watched
-        self.book.drop(turn.rows)
+    def change(self, turn: Turn, ticket: Ticket, decision: Decision) -> Change:
+        """The feedback of the turn is delivered and the tickets are given out."""
+        memo = jax.tree.leaves(decision.memo)
+        outstanding, rounds, watched = turn.outstanding.copy(), self.rounds.copy(), turn.watched
+        outstanding[ticket.run] += 1
+        rounds[ticket.run] = ticket.round
         place = 0
-        if self._watched is not None:
-            place = (self._watched[:, ticket.run] == 0).argmax(0)
-            self._watched[place, ticket.run] = ticket.round
+        if watched is not None:
+            watched = watched.copy()
+            place = (watched[:, ticket.run] == 0).argmax(0)
+            watched[place, ticket.run] = ticket.round
         waiting = [np.moveaxis(leaf, -1, 0)[ticket.run] if self._shape else leaf[None] for leaf in memo]
-        self.book.append(**ticket._asdict(), place=place, **dict(zip(self.book.memo_names, waiting, strict=True)))
-        self.decided += len(ticket.id)
-        self.rounds[ticket.run] = ticket.round
-        self._outstanding[ticket.run] += 1
+        columns = ticket._asdict() | {"place": place} | dict(zip(self.book.memo_names, waiting, strict=True))
+        columns |= {"propensity": ticket.probability, "probability": decision.probability.reshape(-1)[ticket.run]}
+        counts = Counts(self.decided + len(ticket.id), rounds, outstanding, turn.total_outstanding, watched)
+        return Change(turn.rows, self.book.size, columns, counts)
+
+    def apply(self, change: Change) -> None:
+        self.book.drop(change.delivered)
+        self.book.write(change.start, change.tickets)
+        if change.tickets["key"] is not None:
+            self.book.keys.update(zip(change.tickets["id"].tolist(), change.tickets["key"], strict=True))
+        self._counts = change.counts
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything, to be saved."""
         arrays = {f"book_{name}": column for name, column in self.book.to_arrays().items()}
-        arrays |= {"decided": np.array(self.decided), "rounds": self.rounds, "outstanding": self._outstanding}
-        arrays |= {"total_outstanding": self._total_outstanding}
-        return arrays if self._watched is None else arrays | {"watched": self._watched}
+        named = {name: np.asarray(value) for name, value in self._counts._asdict().items() if value is not None}
+        return arrays | named
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Everything, into a ledger that is new."""
         self.book.restore({name.removeprefix("book_"): array for name, array in arrays.items() if name.startswith("book_")})
-        self.decided, self.rounds = int(arrays["decided"]), arrays["rounds"]
-        self._outstanding, self._total_outstanding = arrays["outstanding"], arrays["total_outstanding"]
-        self._watched = arrays.get("watched")
+        counts = {name: arrays[name] for name, value in self._counts._asdict().items() if value is not None}
+        self._counts = self._counts._replace(**counts | {"decided": int(counts["decided"])})
 
 
 def _number_within(groups: np.ndarray) -> np.ndarray:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandit._engine.devices import Threads, count_cores, platform
 from jaxbandit.agent import program
 from jaxbandit.agent.pages import Pages
 from jaxbandit.agent.program import Clock, Decision, Inbox, Setup
-from jaxbandit.blocks import Threads
 from jaxbandit.learners.base import Learner
 
 MOST_TOGETHER = 5000  # learners of a fleet in one call of the compiled program
@@ -49,7 +49,9 @@ class Single:
         self._setup_pages, self._state_pages = Pages.of(setup), Pages.of(state)
         self._decision_pages = Pages.of(program.decision_like(setup, num_arms))
         self._setup = _put(self._setup_pages, setup)
-        self._programs: dict[int, Any] = {}  # by how many outstanding plays they are made for
+        self._programs: dict[
+            tuple[int, bool], Any
+        ] = {}  # by the outstanding plays they have room for, and whether all arms are active
 
     def start(self) -> list[Any]:
         """The state before round 1: its pages."""
@@ -57,11 +59,11 @@ class Single:
 
     def decide(self, state: list[Any], inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, list[Any]]:
         """What was decided, and the state after it."""
-        watched = 0 if clock.watched is None else len(clock.watched)
-        if watched not in self._programs:
+        kind = 0 if clock.watched is None else len(clock.watched), clock.active is None
+        if kind not in self._programs:
             letter = Letter(inboxes[-1], clock)
-            self._programs[watched] = letter, *_compiled(self._setup_pages, self._state_pages, letter.pages)
-        letter, deliver, decide = self._programs[watched]
+            self._programs[kind] = letter, *_compiled(self._setup_pages, self._state_pages, letter.pages)
+        letter, deliver, decide = self._programs[kind]
         for inbox in inboxes[:-1]:
             state = deliver(self._setup, state, letter.write(inbox, clock))
         said, state = decide(self._setup, state, letter.write(inboxes[-1], clock))
@@ -105,8 +107,8 @@ def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any]:
             decision, after = program.decide(*open_letter(setup_pages, state_pages, letter_pages))
             return Pages.of(decision).write(decision), state.write(after)
 
-        # A loop with one turn, of which the compiler does not know that: what is in a loop it can make one function of
-        # (see `use_all_cores`), without starting each small step by itself. The barrier keeps all of it in there.
+        # A loop with one turn, of which the compiler does not know that: inside a loop it rounds as in a rollout. The barrier keeps all
+        # of it in there.
         def turn(number: Any, pages: tuple[Any, Any]) -> tuple[Any, Any]:
             _, mine, said = lax.optimization_barrier((number, setup_pages, letter_pages))
             return once(mine, pages[1], said)
@@ -135,7 +137,7 @@ class Block:
         for inbox in full:
             if (inbox.arm >= 0).any():
                 state = _deliver(self.setup, state, inbox)
-        mine = jax.tree.map(lambda leaf: leaf[..., self.runs], clock)
+        mine = jax.tree.map(lambda leaf: leaf[..., self.runs], clock._replace(active=None))._replace(active=clock.active)
         decision, state = _decide(self.setup, state, last, mine)
         self.setup.learner.check_state(state)
         return decision, state
@@ -153,7 +155,9 @@ class Fleet:
     def __init__(self, setup: Setup, num_arms: int):
         ids = np.asarray(setup.runs)
         parts = np.array_split(np.arange(len(ids)), -(-len(ids) // MOST_TOGETHER))
-        devices = jax.local_devices()[: len(parts)]
+        # Every core serves the one CPU device; accelerators play side by side.
+        cores = [jax.local_devices()[0]] * count_cores() if platform() == "cpu" else jax.local_devices()
+        devices = cores[: len(parts)]
         self._num_arms, self._like = num_arms, program.decision_like(setup, num_arms)
         self._blocks = []
         for number, part in enumerate(parts):

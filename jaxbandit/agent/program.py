@@ -1,4 +1,4 @@
-"""What is compiled of an agent: deliver what has arrived, then decide, by the rule of one round of :mod:`jaxbandit.game`.
+"""What is compiled of an agent: deliver what has arrived, then decide, by the rule of one round of :mod:`jaxbandit._engine.game`.
 
 ``...`` is the shape of the runs: ``()`` for a single agent, ``(fleet,)`` for a fleet.
 """
@@ -10,20 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit import arms, randomness
-from jaxbandit.blocks import memory
+from jaxbandit._core import arms, randomness
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._engine.devices import memory
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 
 @pytree_dataclass
 class Setup:
-    """Who decides, with which randomness: all that never changes."""
+    """The learner and the random streams: the constants of an agent."""
 
     learner: Learner
     streams: tuple[randomness.Words, ...]
     runs: jax.Array  # [...] uint32 run ids
     grain: jax.Array  # [] float, see randomness.uniform
+    propensities: bool = static(default=True)  # whether to compute those that cost more than the decision
 
 
 class Inbox(NamedTuple):
@@ -44,14 +45,17 @@ class Clock(NamedTuple):
     round: np.ndarray  # [...] int32
     outstanding: np.ndarray  # [...] int32, σ_t
     total_outstanding: np.ndarray  # [...] float, Σ σ_s
+    forced: np.ndarray  # [...] int32, the arm that the caller demands, -1: none
+    active: np.ndarray | None  # [K] bool, the arms that are not withdrawn; None: all
     watched: np.ndarray | None  # [P, ...] int32, the rounds of the outstanding plays, 0: none; if the learner watches them
 
 
 class Decision(NamedTuple):
-    """What was decided, for every run, also for those that do not act. NumPy arrays, traced arrays within a program."""
+    """The decision of every run, also of those that do not act. NumPy arrays, traced arrays within a program."""
 
     arm: Any  # [...] int32
-    probability: Any  # [...] of that arm
+    probability: Any  # [...] of that arm, given the learner's own draws in `act`
+    propensity: Any  # [...] of that arm, given the history alone; NaN: not known
     probabilities: Any  # [K, ...]
     memo: Any  # what waits with the play, runs on the last axis
 
@@ -76,16 +80,17 @@ def start(setup: Setup, num_arms: int) -> Any:
 def decision_like(setup: Setup, num_arms: int) -> Decision:
     """Shapes and dtypes of a decision."""
     zero = np.zeros(setup.runs.shape, np.int32)
-    clock = Clock(None, zero + 1, zero, zero.astype(float_dtype()), zero[None] if setup.learner.watches_plays else None)
+    watched = zero[None] if setup.learner.watches_plays else None
+    clock = Clock(None, zero + 1, zero, zero.astype(float_dtype()), zero - 1, None, watched)
     return jax.eval_shape(lambda setup: _decide(setup, start(setup, num_arms), clock)[0], setup)
 
 
 def decide(setup: Setup, state: Any, inbox: Inbox, clock: Clock) -> tuple[Decision, Any]:
     """Deliver the inbox, then decide in the runs that act; the state of the others only changes by what is in the inbox."""
     state = deliver(setup, state, inbox)
-    decision, acted = _decide(setup, state, clock)
+    decided, acted = _decide(setup, state, clock)
     acts = clock.acts
-    return decision, acted if acts is None else jax.tree.map(lambda new, old: jnp.where(acts, new, old), acted, state)
+    return decided, acted if acts is None else jax.tree.map(lambda new, old: jnp.where(acts, new, old), acted, state)
 
 
 def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
@@ -111,13 +116,46 @@ def _decide(setup: Setup, state: Any, clock: Clock) -> tuple[Decision, Any]:
             raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         return (s >= 1) & (s < t) & (clock.watched == s).any(0)
 
-    round = Round(t, outstanding, total, lambda pair=0: words(randomness.LEARNER, pair), is_outstanding)
+    asked: set[str] = set()  # what `act` has asked for, known once it is traced
+
+    def draw(pair: int = 0) -> randomness.Words:
+        asked.add("words")
+        return words(randomness.LEARNER, pair)
+
+    def restrict(values: jax.Array) -> jax.Array:
+        asked.add("restrict")
+        return values if clock.active is None else jnp.where(_rows(clock.active, values), values, jnp.inf)
+
+    round = Round(t, outstanding, total, draw, is_outstanding, restrict)
     probabilities, memo, acted = setup.learner.act(state, round)
-    arm = arms.draw(probabilities, randomness.uniform(words(randomness.PLAY).first, setup.grain))
-    probability = arms.pick(probabilities, arm)
+    if clock.active is not None and "restrict" not in asked:
+        probabilities = _renormalised(setup.learner, probabilities, clock.active)
+    drawn = arms.draw(probabilities, randomness.uniform(words(randomness.PLAY).first, setup.grain))
+    forced = jnp.asarray(clock.forced)
+    arm = jnp.where(forced >= 0, forced, drawn)
+    # A forced arm is played with certainty.
+    probability = jnp.where(forced >= 0, 1, arms.pick(probabilities, drawn))
+    propensity = probability
+    if "words" in asked:
+        known = setup.learner.propensity(state, round, drawn) if setup.propensities else None
+        propensity = jnp.where(forced >= 0, 1, jnp.nan if known is None else known).astype(probability.dtype)
     acted = setup.learner.played(acted, round, arm, probability)
     memo = jax.tree.map(lambda leaf: _with_runs(leaf, setup.runs.shape), memo)
-    return Decision(arm, probability, probabilities, memo), _like(acted, state)
+    return Decision(arm, probability, jnp.broadcast_to(propensity, arm.shape), probabilities, memo), _like(acted, state)
+
+
+def _renormalised(learner: Learner, probabilities: jax.Array, active: Any) -> jax.Array:
+    """The probabilities of the arms that are not withdrawn."""
+    if not learner.importance_weighted:
+        name = type(learner).__name__
+        raise ValueError(f"withdraw(): {name} decides by rules that need every arm; start a new agent with the other arms")
+    left = jnp.where(_rows(active, probabilities), probabilities, 0)
+    return left / arms.sums(left)[0]
+
+
+def _rows(active: Any, values: jax.Array) -> jax.Array:
+    """``active [K]`` with the axes of ``values [K, ...]``."""
+    return jnp.asarray(active).reshape(-1, *[1] * (values.ndim - 1))
 
 
 def _with_runs(leaf: jax.Array, shape: tuple[int, ...]) -> jax.Array:

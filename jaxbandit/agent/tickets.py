@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 
 WAITING, ARRIVED, GONE = range(3)  # what has arrived is kept until it is delivered, at the run's next decision
 FIRST_ROWS = 64  # rows of a new book; it is made larger when it is full
@@ -22,9 +22,11 @@ class Ticket(NamedTuple):
 
     id: Any  # from 1, in order of the decisions
     arm: Any  # its number, from 0, or its name
-    probability: Any  # with which it was drawn
+    probability: Any  # of the arm given the history; 1 if it was forced; NaN if the learner does not know it
     round: Any  # from 1, of this run
-    run: Any = 0  # which of the fleet
+    run: Any = 0  # the number of the learner in the fleet
+    time: Any = 0.0  # of the decision, in seconds since 1970
+    key: Any = None  # the caller's name for the decision
 
 
 class Book:
@@ -32,40 +34,46 @@ class Book:
 
     def __init__(self, memo: list[tuple[tuple[int, ...], Any]], dtype: Any):
         """``memo``: shape and dtype of each array that waits with a play; ``dtype``: of losses and probabilities."""
-        self.size = 0
         self._expired: set[int] = set()
+        self.keys: dict[int, str] = {}  # of the tickets that wait
         counts = {"id": np.int64, "run": np.int32, "round": np.int32, "arm": np.int32, "status": np.int8, "place": np.int32}
-        self._columns: dict[str, np.ndarray] = {name: np.zeros(FIRST_ROWS, kind) for name, kind in counts.items()}
-        self._columns |= {name: np.zeros(FIRST_ROWS, dtype) for name in ("probability", "loss")}
+        columns: dict[str, np.ndarray] = {name: np.zeros(FIRST_ROWS, kind) for name, kind in counts.items()}
+        columns |= {name: np.zeros(FIRST_ROWS, dtype) for name in ("probability", "propensity", "loss")}
+        columns["time"] = np.zeros(FIRST_ROWS, np.float64)
         self.memo_names = [f"memo_{i}" for i in range(len(memo))]
-        self._columns |= {
-            name: np.zeros((FIRST_ROWS, *shape), kind) for name, (shape, kind) in zip(self.memo_names, memo, strict=True)
-        }
+        columns |= {name: np.zeros((FIRST_ROWS, *shape), kind) for name, (shape, kind) in zip(self.memo_names, memo, strict=True)}
+        # One attribute, so that an interrupt cannot separate the columns from the number of rows in use.
+        self._table = columns, 0
+
+    @property
+    def size(self) -> int:
+        return self._table[1]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._columns[name][: self.size]
+        columns, size = self._table
+        return columns[name][:size]
 
-    def append(self, **values: Any) -> None:
-        """New tickets, with ids above all others."""
-        end = self.size + len(values["id"])
-        if end > len(self._columns["id"]):
-            self._make_room(end)
-            end = self.size + len(values["id"])
-        for name, column in self._columns.items():
-            column[self.size : end] = values.get(name, 0)
-        self.size = end
-
-    def _make_room(self, needed: int) -> None:
+    def reserve(self, count: int) -> None:
+        """Make room for ``count`` more tickets. Row numbers change."""
+        columns, size = self._table
+        if size + count <= len(columns["id"]):
+            return
         kept = np.flatnonzero(self["status"] != GONE)
-        needed += len(kept) - self.size
-        rows = len(self._columns["id"])
-        while rows < 2 * needed:  # at least half is free afterwards, so that this is rare
+        rows = len(columns["id"])
+        while rows < 2 * (len(kept) + count):  # at least half of the rows are free afterwards, so this is rare
             rows *= 2
-        for name, column in self._columns.items():
-            new = np.zeros((rows, *column.shape[1:]), column.dtype)
-            new[: len(kept)] = column[kept]
-            self._columns[name] = new
-        self.size = len(kept)
+        new = {name: np.zeros((rows, *column.shape[1:]), column.dtype) for name, column in columns.items()}
+        for name, column in columns.items():
+            new[name][: len(kept)] = column[kept]
+        self._table = new, len(kept)
+
+    def write(self, start: int, values: dict[str, Any]) -> None:
+        """Set the rows from ``start`` on, which is at most ``size``. Ids ascend. :meth:`reserve` has made the room."""
+        columns, _ = self._table
+        end = start + len(values["id"])
+        for name, column in columns.items():
+            column[start:end] = values.get(name, 0)
+        self._table = columns, end
 
     def find(self, ids: np.ndarray, last: int) -> np.ndarray:
         """The rows of tickets that wait, or TicketError; ``last`` is the newest id."""
@@ -99,12 +107,12 @@ class Book:
     def waiting_ids(self) -> set[int]:
         return set(self["id"][self.waiting()].tolist())
 
-    def set_arms(self, drawn: list[tuple[int, int, float]]) -> int:
-        """Let tickets be of these arms (id, arm, probability), whatever was drawn; returns in how many that is another one."""
-        ids, arms, probabilities = (np.array(column) for column in zip(*drawn, strict=True))
+    def overwrite(self, ids: Any, columns: dict[str, Any]) -> int:
+        """Overwrite these columns of these tickets, the arm among them; returns how many arms changed."""
         rows = np.searchsorted(self["id"], ids)
-        differs = int((self["arm"][rows] != arms).sum())
-        self["arm"][rows], self["probability"][rows] = arms, probabilities
+        differs = int((self["arm"][rows] != columns["arm"]).sum())
+        for name, values in columns.items():
+            self[name][rows] = values
         return differs
 
     def expire(self, rows: np.ndarray) -> None:
@@ -113,14 +121,23 @@ class Book:
 
     def drop(self, rows: np.ndarray) -> None:
         self["status"][rows] = GONE
+        if self.keys:
+            for id in self["id"][rows].tolist():
+                self.keys.pop(id, None)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         kept = np.flatnonzero(self["status"] != GONE)
-        return {name: self[name][kept] for name in self._columns} | {"expired": np.array(sorted(self._expired), np.int64)}
+        keys = {"key_id": np.array([*self.keys], np.int64), "key": np.array([*self.keys.values()], str)}
+        expired = np.array(sorted(self._expired), np.int64)
+        return {name: self[name][kept] for name in self._table[0]} | keys | {"expired": expired}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._expired = set(arrays["expired"].tolist())
-        self.append(**{name: arrays[name] for name in self._columns})
+        self.reserve(len(arrays["id"]))
+        # Files of earlier versions have no propensities, times and keys.
+        former = {"propensity": np.full(len(arrays["id"]), np.nan), "time": np.zeros(len(arrays["id"]))}
+        self.write(0, former | {name: arrays[name] for name in self._table[0] if name in arrays or name not in former})
+        self.keys = dict(zip(arrays["key_id"].tolist(), arrays["key"].tolist(), strict=True)) if "key" in arrays else {}
 
 
 def as_ids(ticket: Any) -> np.ndarray:

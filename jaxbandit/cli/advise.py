@@ -1,8 +1,11 @@
 """``jaxbandit advise``: which learner for a log."""
 
 import re
+import sys
 from pathlib import Path
+from typing import Literal
 
+from jaxbandit.advice import Advice
 from jaxbandit.advice import advise as advise_on
 from jaxbandit.advice.report import TITLE
 from jaxbandit.cli.options import Whole, output_files
@@ -21,11 +24,18 @@ def advise(
     loss: str | None = None,
     reward: str | None = None,
     unit: str | None = None,
+    time_format: str | None = None,
+    timezone: str | None = None,
+    propensity: str | None = None,
+    duplicates: Literal["keep", "drop"] = "keep",
+    scale: float = 1.0,
     rounds: Whole | None = None,
     runs: Whole = 512,
     seed: Whole = 0,
+    seconds: float | None = None,
     title: str = TITLE,
     out: Path = Path("advice"),
+    force: bool = False,
 ) -> None:
     """Which learner, with which constants, for this log: prints a table and writes a report.
 
@@ -47,34 +57,80 @@ def advise(
         A column with rewards between 0 and 1 in its place.
     unit
         Of times that are numbers: s, ms, us or ns.
+    time_format
+        The format of dates that are not ISO 8601, such as '%d.%m.%Y %H:%M'.
+    timezone
+        The time zone of dates without one, such as UTC or Europe/Berlin.
+    propensity
+        A column with the probability with which the arm of each row was drawn; rates are weighted by its inverse.
+    duplicates
+        drop: leave out rows that repeat an earlier row in every column.
+    scale
+        Rewards such as revenue are divided by it; those above 1 then count as 1.
     rounds
         How many decisions are simulated; by default as many as the log has, at most 20000.
     runs
-        How many runs of each learner.
+        Number of runs of the best learners.
     seed
-        Of rates and randomness.
+        Random seed.
+    seconds
+        Begin no further simulation after this time.
     title
         The heading of the report.
     out
-        OUT.html is written.
+        OUT.html is written, with preliminary advice first. Finished simulations are kept in OUT.part.npz until the end: the same
+        command continues after an interruption.
+    force
+        Replace files that are already there.
     """
-    (file,) = output_files(out, ".html")
+    begun = Path(f"{out.parent / out.name.removesuffix('.html')}.part.npz").is_file()  # a page beside it is preliminary
+    file, kept = output_files(out, ".html", ".part.npz", force=force or begun)
     if not (title.strip() and title.isprintable()):
         raise CommandError(f"--title {title!r}: give one line of printable text")
-    columns = {"arm": arm, "action": action, "feedback": feedback, "loss": loss, "reward": reward}
     try:
-        advice = advise_on(load_log(log, **columns, window=window, unit=unit), rounds=rounds, runs=runs, seed=seed, progress=True)
+        read = load_log(
+            log,
+            arm=arm,
+            action=action,
+            feedback=feedback,
+            loss=loss,
+            reward=reward,
+            window=window,
+            unit=unit,
+            time_format=time_format,
+            timezone=timezone,
+            propensity=propensity,
+            duplicates=duplicates,
+            scale=scale,
+        )
+        advice = advise_on(
+            read,
+            rounds=rounds,
+            runs=runs,
+            seed=seed,
+            seconds=seconds,
+            resume=kept,
+            on_answer=lambda preliminary: _write_preliminary(preliminary, file, title),
+            progress=True,
+        )
     except (ValueError, TypeError, OSError, ImportError) as error:
         raise CommandError(_in_options(log, error)) from error
     advice.write(file, title)
+    if seconds is None:  # else the same command without --seconds continues
+        kept.unlink(missing_ok=True)
     print(advice)
     print(f"written: {file}")
+
+
+def _write_preliminary(advice: Advice, file: Path, title: str) -> None:
+    advice.write(file, title)
+    print(f"preliminary, in {file}: {advice.summary()[0]}", file=sys.stderr)
 
 
 def _in_options(log: Path, error: Exception) -> str:
     """The sentence of an error of Python's names, in those of the command line: ``--window`` for ``window=``."""
     text = re.sub(r"^load_log\(.*?\): ", "", str(error))
-    option = r"\b(arm|action|feedback|loss|reward|window|unit|rounds|runs|seed)="
-    text = re.sub(option + r"(?=[^\s,;.)])", r"--\1 ", text)  # with a value
-    text = re.sub(option, r"--\1", text)  # the name alone
+    option = r"\b(arm|action|feedback|loss|reward|window|unit|time_format|timezone|propensity|duplicates|scale|rounds|runs|seed|seconds)="
+    text = re.sub(option + r"(?=[^\s,;.)])", lambda found: f"--{found[1].replace('_', '-')} ", text)  # with a value
+    text = re.sub(option, lambda found: f"--{found[1].replace('_', '-')}", text)  # the name alone
     return text if text.startswith("--") or str(log) in text else f"{log}: {text}"

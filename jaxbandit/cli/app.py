@@ -1,25 +1,25 @@
-"""All commands as one program: their names, what is said when they are stopped, and how the words are read."""
+"""All commands as one program: names, exit statuses, and the message printed after an interrupt."""
 
+import contextlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError
 
 import jaxbandit
-from jaxbandit.cli import advise, bench, claims, demo, doctor, export, map, report, run, status, sweep, tune, verify
+from jaxbandit.cli import advise, demo, doctor, export, listing, report, run, status, sweep, tune, verify
 from jaxbandit.cli.speaking import WRONG_COMMAND, speak
 
-RESUMABLE = "what is computed is safe, and the same command goes on from here"
+RESUMABLE = "finished work is saved; run the same command to resume"
 ALL_OR_NOTHING = "nothing was written"
-RESUMABLE_WITH_OUT = "with --out the steps made are safe, and the same command goes on from here"
+RESUMABLE_WITH_OUT = "with --out, finished steps are saved; run the same command to resume"
 
-# Each function's docstring is the help of its command; the sentence is said after Ctrl-C.
-COMMANDS = {
+# The docstring of each function is the help text of its command; the value is printed after Ctrl-C.
+COMMANDS: dict[Callable[..., int | None], str] = {
     demo.demo: ALL_OR_NOTHING,
-    map.map: ALL_OR_NOTHING,
     run.run: ALL_OR_NOTHING,
     sweep.sweep: RESUMABLE,
     status.status: ALL_OR_NOTHING,
@@ -28,29 +28,48 @@ COMMANDS = {
     report.report: ALL_OR_NOTHING,
     tune.tune: RESUMABLE_WITH_OUT,
     advise.advise: ALL_OR_NOTHING,
-    bench.bench: ALL_OR_NOTHING,
-    claims.claims: RESUMABLE,
+    listing.list: ALL_OR_NOTHING,
     doctor.doctor: ALL_OR_NOTHING,
 }
 
 
 def call(words: Sequence[str]) -> int:
-    """Run one command, such as ``call(["status", "out"])``; returns its exit status."""
+    """Run one command, such as ``call(["status", "out"])``, and return its exit status."""
     app = App(name="jaxbandit", help="The laboratory for bandits with delayed feedback.", version=jaxbandit.__version__)
     for command in COMMANDS:
         app.command(command, name=command.__name__)
+    known = words and words[0] in [command.__name__ for command in COMMANDS]
+    return _parse_and_run(app, words, f"jaxbandit {words[0]}" if known else "jaxbandit")
+
+
+def call_one(command: Callable[..., int | None], name: str, words: Sequence[str], when_stopped: str = ALL_OR_NOTHING) -> int:
+    """Run a program that consists of one command, with the same option parsing and error messages; returns its exit status.
+
+    Args:
+      command: the function to run; its docstring is the help text.
+      name: the name of the program, for usage and error messages.
+      words: the command line without the program.
+      when_stopped: printed after Ctrl-C.
+    """
+    app = App(name=name, version=jaxbandit.__version__)
+    app.default(command)
+    return _parse_and_run(app, words, name, {command: when_stopped})
+
+
+def _parse_and_run(app: App, words: Sequence[str], name: str, commands: dict[Any, str] = COMMANDS) -> int:
     try:
         command, arguments, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        print(f"jaxbandit: {error}\n`jaxbandit {words[0]} --help` shows what there is", file=sys.stderr)
+        print(f"{app.name[0]}: {error}\n`{name} --help` lists the options", file=sys.stderr)
         return WRONG_COMMAND
-    return speak(lambda: command(*arguments.args, **arguments.kwargs), COMMANDS.get(command, ALL_OR_NOTHING))
+    return speak(lambda: command(*arguments.args, **arguments.kwargs), commands.get(command, ALL_OR_NOTHING))
 
 
 def leave(status: int) -> NoReturn:
-    """End the program. After a failure or Ctrl-C, blocks that other threads still compute are not waited for."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    """End the program. After a failure or Ctrl-C, do not wait for blocks that other threads still compute."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         os._exit(status)
     sys.exit(status)

@@ -4,11 +4,10 @@ import time
 from pathlib import Path
 
 import jax
-import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import plots
-from jaxbandit.cli.options import Whole, check_folder
+from jaxbandit.cli.options import Whole, check_folder, check_new
 from jaxbandit.plots.panels import save_png
 
 DELAY, ARMS, ROUNDS, RUNS = 50, 4, 20_000, 512
@@ -24,21 +23,14 @@ def learners() -> dict[str, object]:
 
 
 def regimes() -> dict[str, object]:
-    """A benign law, and an adversary who knows the delay.
-
-    The adversary's two good arms take turns every 2d rounds. What a learner has been told is then half a period behind:
-    one that trusts it at once is told to play each arm just when it has turned bad.
-    """
-    phases = np.arange(-(-ROUNDS // (2 * DELAY)))
-    means = np.full((len(phases), ARMS), 0.9)
-    means[phases, phases % 2], means[phases, (phases + 1) % 2] = 0.0, 1.0
+    """Stochastic losses, and an oblivious adversary matched to the delay."""
     return {
-        "stochastic: one arm is better by 0.2": jb.losses.Bernoulli([0.3, *[0.5] * (ARMS - 1)]),
-        "adversarial: two arms take turns, in step with the delay": jb.losses.Switching(means, 1 + 2 * DELAY * phases),
+        "stochastic losses: one arm is better by 0.2": jb.losses.Bernoulli([0.3, *[0.5] * (ARMS - 1)]),
+        "adversarial losses: delay-matched switching": jb.losses.DelayMatchedSwitching(DELAY, ARMS),
     }
 
 
-def demo(*, out: Path = Path(), seed: Whole = 0) -> None:
+def demo(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
     """Both regimes of the paper's title in one figure, demo.png: under a minute.
 
     Parameters
@@ -47,8 +39,11 @@ def demo(*, out: Path = Path(), seed: Whole = 0) -> None:
         Folder for the figure.
     seed
         Seed of the key; run i of every learner meets the same losses.
+    force
+        Replace files that are already there.
     """
     check_folder(out)
+    check_new([out / "demo.png"], force)
     start = time.perf_counter()
     print(
         f"{RUNS} runs x {ROUNDS} rounds, {ARMS} arms, every loss is seen {DELAY} rounds late; {jax.local_device_count()} device(s)"

@@ -3,14 +3,14 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from jaxbandit._io.files import check_writable
 from jaxbandit.cli.speaking import CommandError
-from jaxbandit.files import check_writable
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
@@ -25,12 +25,19 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
 Whole = Annotated[int, Parameter(converter=_whole_number)]
 
 
+def check_new(files: Iterable[Path], force: bool) -> None:
+    """Before anything is computed: is any of the files to write already there, which only --force may replace?"""
+    there = next((file for file in files if not force and (file.exists() or file.is_symlink())), None)
+    if there is not None:
+        raise CommandError(f"{there}: this file is already there; choose another --out, or replace it with --force")
+
+
 def check_folder(out: Path, option: str = "--out") -> None:
     """Before anything is computed: can files be written into the folder ``out``, which need not be there yet?"""
     _check_writable(out.absolute(), f"{option} {out}", "a folder")
 
 
-def output_files(out: Path, *suffixes: str) -> list[Path]:
+def output_files(out: Path, *suffixes: str, force: bool) -> list[Path]:
     """OUT.npz and the like, checked before anything is computed: the suffix is added, dots in the name stay."""
     if out.is_dir() or out.name in ("", ".."):
         raise CommandError(f"--out {out}: this is a folder; give the beginning of a file name, such as {out / 'run'}")
@@ -42,6 +49,7 @@ def output_files(out: Path, *suffixes: str) -> list[Path]:
         if file.is_dir():
             raise CommandError(f"--out {out}: {file} is a folder; choose another name")
     _check_writable(out.absolute().parent, f"--out {out}", "the folder of a file")
+    check_new(files, force)
     return files
 
 

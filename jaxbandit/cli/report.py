@@ -6,7 +6,9 @@ from jaxbandit.cli.options import check_folder
 from jaxbandit.sweeps.report import write_report
 
 
-def report(folder: Path, /, *, out: Path | None = None, title: str | None = None, text: str | None = None) -> None:
+def report(
+    folder: Path, /, *, out: Path | None = None, title: str | None = None, text: str | None = None, force: bool = False
+) -> None:
     """Curves, tables and tests of a sweep as one HTML file that needs no network, with PNGs beside it.
 
     Parameters
@@ -19,7 +21,9 @@ def report(folder: Path, /, *, out: Path | None = None, title: str | None = None
         Of the page, in place of the spec's.
     text
         What you want to say about the sweep, in place of the spec's; blank lines part paragraphs.
+    force
+        Replace files that are already there; those of an earlier report in FOLDER/report always are.
     """
     if out is not None:
         check_folder(out)
-    print(f"written: {write_report(folder, out, title=title, text=text)}")
+    print(f"written: {write_report(folder, out, title=title, text=text, force=force)}")

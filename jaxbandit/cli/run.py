@@ -1,20 +1,16 @@
 """``jaxbandit run``: one simulation."""
 
-import contextlib
-import dataclasses
-import re
-import tomllib
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxbandit._engine.simulation import simulate
 from jaxbandit.cli.options import Whole, importable, output_files
 from jaxbandit.cli.speaking import CommandError
+from jaxbandit.cli.words import from_words
 from jaxbandit.plots.panels import save_png, take_literally
-from jaxbandit.simulation import simulate
 from jaxbandit.sweeps.plan import Plan, measurements
-from jaxbandit.sweeps.spec import AXES, SpecError, find
+from jaxbandit.sweeps.spec import AXES
 
 
 def run(
@@ -28,6 +24,7 @@ def run(
     runs: Whole | None = None,
     seed: Whole | None = None,
     out: Path = Path("run"),
+    force: bool = False,
     imports: bool = False,
 ) -> None:
     """One simulation: prints a table, writes a figure and the result.
@@ -50,10 +47,12 @@ def run(
         Of the key, without a spec.
     out
         OUT.png and OUT.npz are written.
+    force
+        Replace files that are already there.
     imports
         Allow learners and laws of your own as "module:Class"; this runs that module.
     """
-    figure, data = output_files(out, ".png", ".npz")
+    figure, data = output_files(out, ".png", ".npz", force=force)
     if imports:
         importable()
     named = {"learners": learner, "losses": losses, "delays": delays}
@@ -94,37 +93,3 @@ def run(
     take_literally(drawing)  # a label may be anything
     save_png(drawing, figure)
     print(f"written: {figure}, {data}")
-
-
-def from_words(named: Mapping[str, str | None]) -> dict[str, Any]:
-    """``bobw(max_delay=10)`` or ``bobw(10)`` as the table it stands for; the fields are TOML, nothing is evaluated."""
-    document, problems = {}, []
-    for axis, text in named.items():
-        option = f"--{axis.removesuffix('s') if axis == 'learners' else axis}"
-        match = re.fullmatch(r"\s*([\w+:.-]+)\s*(?:\((.*)\))?\s*", text or "", re.DOTALL)
-        if match is None:
-            problems.append(f"{option}: {text!r} is not of the form NAME or NAME(FIELD=VALUE, ...), and no spec is given")
-            continue
-        try:
-            document[axis] = [{**_fields(axis, match[1], match[2] or ""), "name": match[1]}]
-        except tomllib.TOMLDecodeError as error:
-            problems.append(f"{option}: {text!r}: the fields are not FIELD=VALUE, FIELD=VALUE ({error})")
-    if problems:
-        raise SpecError("run", problems)
-    return document
-
-
-def _fields(axis: str, name: str, text: str) -> dict[str, Any]:
-    """``delay=10`` by name, or ``10`` in the order in which the class has its fields."""
-    cls = find(axis, name)
-    if text and cls is not None:
-        with contextlib.suppress(tomllib.TOMLDecodeError):
-            values = tomllib.loads(f"fields = [{text}]")["fields"]
-            names = [one.name for one in dataclasses.fields(cls)]
-            return dict(zip(names[: len(values)], values, strict=True)) if len(values) <= len(names) else {}
-    try:
-        return tomllib.loads(f"fields = {{{text}}}")["fields"]
-    except tomllib.TOMLDecodeError:
-        if cls is None:  # that there is no such name says more, and whoever reads the spec says it
-            return {}
-        raise

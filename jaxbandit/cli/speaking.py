@@ -11,6 +11,7 @@
 """
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 import jax
 
 from jaxbandit.sweeps import MismatchError, SpecError, StoreError
+from jaxbandit.sweeps.layout import FULL
 
 FAILED, WRONG_COMMAND, STOPPED = 1, 2, 130
 PATIENCE = 3.0  # seconds between Ctrl-C and the end of the program
@@ -42,26 +44,41 @@ def speak(command: Callable[[], int | None], when_stopped: str) -> int:
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     farewell = f"\nstopped; {when_stopped}"
     try:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # in place of that of the program's start
         with _end_soon_after_an_interrupt(farewell):
-            return command() or 0
+            status = command() or 0
+            sys.stdout.flush()  # here, where an error of the stream is told
+            return status
     except KeyboardInterrupt:
         print(farewell, file=sys.stderr)
         return STOPPED
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_stdout()
         return FAILED
-    except Exception as error:
+    except Exception as error:  # whatever a command raises becomes a sentence and an exit status
         if os.environ.get("JAXBANDIT_TRACEBACK"):
             traceback.print_exc()
         status, sentence = _told(error)
-        print(sentence, file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _close_stdout()
+        print(sentence, file=sys.stderr, flush=True)
         return status
+
+
+def _close_stdout() -> None:
+    """Send what is still to be printed nowhere: Python would try again when it ends, and fail with a traceback."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: Exception) -> tuple[int, str]:
     """Exit status and sentence of an error."""
     if isinstance(error, SpecError | MismatchError | CommandError):
         return WRONG_COMMAND, str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        return FAILED, _disk_trouble(error)
     if isinstance(error, StoreError | ImportError | OSError):
         return FAILED, str(error)
     platforms = os.environ.get("JAX_PLATFORMS")
@@ -69,6 +86,15 @@ def _told(error: Exception) -> tuple[int, str]:
         return FAILED, f"JAX_PLATFORMS={platforms}: JAX cannot start this platform here; set it to cpu, or unset it"
     line = (str(error).strip().splitlines() or ["no message"])[0]
     return FAILED, f"{type(error).__name__}: {line} (JAXBANDIT_TRACEBACK=1 shows where)"
+
+
+def _disk_trouble(error: OSError) -> str:
+    where = error.filename or "the output"
+    if error.errno in FULL:
+        return f"{where}: the disk is full; make room and run the same command"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"{where}: this cannot be written ({error.strerror}); choose another place"
+    return f"{where}: {error.strerror}"
 
 
 def _jax_starts() -> bool:

@@ -135,7 +135,7 @@ def _dask(address: str | None) -> Iterator[tuple[Any, int | None]]:
         from distributed import Client, LocalCluster
     except ImportError:
         raise ImportError("--dask needs: pip install 'jaxbandit[dask]'") from None
-    from jaxbandit.blocks import count_cores
+    from jaxbandit._engine.devices import count_cores
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(config.set({"distributed.scheduler.allowed-failures": 5}))

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import optax
 
-from jaxbandit.cli.options import check_folder, importable
-from jaxbandit.files import write_whole
+from jaxbandit._core.fields import field_values, show, suggest
+from jaxbandit._io.files import write_whole
+from jaxbandit.cli.options import check_folder, check_new, importable
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.record import nulls_for_nan
-from jaxbandit.pytrees import field_values, show, suggest
 from jaxbandit.sweeps.reader import SpecReader, read_toml
 from jaxbandit.sweeps.spec import ORACLE, AxisPoint
 
 SETTINGS = ("steps", "runs", "only", "constraints", "goal", "tolerance", "estimator", "fresh_runs", "rate", "audit")
 
 
-def tune(spec: Path, /, *, out: Path | None = None, imports: bool = False) -> None:
+def tune(spec: Path, /, *, out: Path | None = None, force: bool = False, imports: bool = False) -> None:
     """Tune each learner of a spec on all of its losses and delays; regret before and after is on fresh runs.
 
     Parameters
@@ -31,11 +31,14 @@ def tune(spec: Path, /, *, out: Path | None = None, imports: bool = False) -> No
     out
         Folder for tuned.json with the tuned values, the path and the regrets. Steps are kept there meanwhile: the same
         command goes on where it was stopped.
+    force
+        Replace files that are already there.
     imports
         Allow the spec to name learners of your own as "module:Class"; this runs that module.
     """
     if out is not None:
         check_folder(out)
+        check_new([out / "tuned.json"], force)
     if imports:
         importable()
     learners, laws, options, seed = _read(spec, imports)
@@ -48,6 +51,8 @@ def tune(spec: Path, /, *, out: Path | None = None, imports: bool = False) -> No
             "values": {name: np.asarray(value).tolist() for name, value in tuned.values().items()},
             "before": [tuned.before.value, tuned.before.error],
             "after": [tuned.after.value, tuned.after.error],
+            "worse": tuned.worse,
+            "audit agrees": None if tuned.audit is None else tuned.audit.agrees,
             "path": {name: values.tolist() for name, values in tuned.path.items()},
         }
     if out is not None:

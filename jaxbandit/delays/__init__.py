@@ -14,7 +14,7 @@ from jaxbandit.delays.base import NEVER, Delays
 from jaxbandit.delays.fixed import Fixed, PacketLoss
 from jaxbandit.delays.pieces import Pieces
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
-from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, LossDependent
+from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, EmpiricalByArm, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
 from jaxbandit.delays.traces import load_trace
 
@@ -32,6 +32,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "loss-dependent": LossDependent,
     "delay-as-payoff": DelayAsPayoff,
     "empirical": Empirical,
+    "empirical-by-arm": EmpiricalByArm,
     "pieces": Pieces,
 }
 
@@ -43,6 +44,7 @@ __all__ = [
     "DelayAsPayoff",
     "Delays",
     "Empirical",
+    "EmpiricalByArm",
     "Fixed",
     "Geometric",
     "LossDependent",

@@ -5,9 +5,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.arms import pick
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import named, pytree_dataclass, static
 from jaxbandit.delays.base import Composed, Delays
-from jaxbandit.pytrees import named, pytree_dataclass, static
 
 
 @pytree_dataclass
@@ -30,6 +30,10 @@ class ArmDependent(Composed):
 
     def parts(self) -> dict[str, Any]:
         return {f"laws[{arm}]": law for arm, law in enumerate(self.laws)}
+
+    @property
+    def num_arms(self) -> int | None:
+        return len(self.laws) if isinstance(self.laws, tuple) else None
 
     def check(self, num_arms: int) -> None:
         if not isinstance(self.laws, tuple) or not self.laws or not all(isinstance(law, Delays) for law in self.laws):

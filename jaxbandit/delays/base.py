@@ -1,5 +1,6 @@
 """The base of every delay law: what may be asked of one. Helpers that laws share."""
 
+import functools
 from typing import Any
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import MOST_ROUNDS, is_concrete, is_numeric, lists_to_arrays, named, show
+from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, is_concrete, is_numeric, lists_to_arrays, named, show
 
 NEVER = np.int32(2**31 - 1)  # the delay of feedback that never comes
 
@@ -25,6 +26,7 @@ class Delays:
     may_lose: bool = True  # `draw` may return NEVER, or more than `bound`
     roomy: bool = False  # `bound` is a field that `draw` does not look at: the ring may be longer than it says
     long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
+    num_arms: int | None = None  # how many arms there are delays for; None: any number
     length: int | None = None  # how many rounds there are delays for; None: any number
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class Delays:
         return None
 
     def longest(self) -> ArrayLike:
-        """The longest delay that can come, ∞ if feedback can be lost."""
+        """The longest delay that can come, ∞ if feedback can be lost; ``[]``, or ``[runs]`` where runs have values of their own."""
         return jnp.inf if self.may_lose else self.bound
 
     def prepare(self) -> "Delays":
@@ -76,11 +78,15 @@ class Composed(Delays):
         return min((law.length for law in self._laws() if law.length is not None), default=None)
 
     @property
+    def num_arms(self) -> int | None:
+        return next((law.num_arms for law in self._laws() if law.num_arms is not None), None)
+
+    @property
     def may_lose(self) -> bool:
         return any(law.may_lose for law in self._laws())
 
     def longest(self) -> ArrayLike:
-        return jnp.stack([jnp.asarray(law.longest(), float) for law in self._laws()]).max()
+        return functools.reduce(jnp.maximum, [jnp.asarray(law.longest(), float_dtype()) for law in self._laws()])
 
     def check(self, num_arms: int) -> None:
         name = f"delays.{type(self).__name__}"
@@ -106,7 +112,7 @@ def resolve_bound(law: Delays, longest: Any) -> None:
     if law.bound is None and is_concrete(longest) and is_numeric(longest) and np.size(longest):
         number = float(np.max(longest))
         if 0 <= number < MOST_ROUNDS:
-            object.__setattr__(law, "bound", power_of_two(int(np.ceil(number))))
+            object.__setattr__(law, "bound", min(power_of_two(int(np.ceil(number))), MOST_ROUNDS - 1))
 
 
 CUT_OFF = 1e-6  # an unbounded law's own bound: the next power of two beyond which at most this share of the draws lies
@@ -115,12 +121,17 @@ CUT_OFF = 1e-6  # an unbounded law's own bound: the next power of two beyond whi
 def check_bound(law: Delays, longest: Any = None, field: str = "") -> None:
     """Raise if the bound is no size, or if it does not hold a ``longest`` delay that is known; ``field`` is where that comes from."""
     name = f"delays.{type(law).__name__}"
+    if law.bound is None and field and is_concrete(vars(law)[field]):
+        raise ValueError(
+            f"delays.{named(law, field)}: no bound below 2**30 rounds follows from {field}; give shorter delays, or bound=, "
+            "the longest delay that can come"
+        )
     if law.bound is None:
         raise ValueError(
             f"{name}(bound=None): {field or 'the longest delay'} is not a known number here, so give bound=, the longest delay that can come"
         )
     if not isinstance(law.bound, int | np.integer) or isinstance(law.bound, bool) or not 0 <= law.bound < MOST_ROUNDS:
-        raise ValueError(f"{name}(bound={show(law.bound)}): the bound is a whole number of rounds, 0 or more")
+        raise ValueError(f"{name}(bound={show(law.bound)}): the bound is a whole number of rounds, from 0 to 2**30 - 1")
     if longest is not None and is_concrete(longest) and np.max(longest) > law.bound:
         raise ValueError(
             f"delays.{named(law, field)}: the delay {show(np.max(longest))} is above bound={law.bound}; raise the bound"

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.delays.base import NEVER, Delays, check_bound, resolve_bound
-from jaxbandit.pytrees import (
+from jaxbandit._core.fields import (
     number,
     pytree_dataclass,
     static,
     whole_number,
 )
+from jaxbandit.delays.base import NEVER, Delays, check_bound, resolve_bound
 
 
 class OneDelay(Delays):

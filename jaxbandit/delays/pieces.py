@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit._core.fields import Numbers, is_concrete, number, pytree_dataclass, show
 from jaxbandit.delays.base import Delays
-from jaxbandit.pytrees import Numbers, is_concrete, number, pytree_dataclass, show
 
 WITHIN = 1e-4  # how far the sum of the shares may be from 1
 
@@ -39,10 +39,13 @@ class Pieces(Delays):
         return max(np.shape(self.shares)[0] - 1, 0) if np.ndim(self.shares) else 0
 
     def check(self, num_arms: int) -> None:
-        if is_concrete(self.shares) and abs(np.asarray(self.shares, np.float64).sum() - 1) > WITHIN:
-            total = float(np.asarray(self.shares, np.float64).sum())
+        if not is_concrete(self.shares):
+            return
+        totals = np.atleast_1d(np.asarray(self.shares, np.float64).sum(0))  # one, or one for each run
+        wrong = totals[np.abs(totals - 1) > WITHIN]
+        if wrong.size:
             raise ValueError(
-                f"delays.Pieces(shares={show(self.shares)}): the shares of a loss sum to 1, and these to {show(total)}"
+                f"delays.Pieces(shares={show(self.shares)}): the shares of a loss sum to 1, and these to {show(float(wrong[0]))}"
             )
 
     def fixed_age(self) -> jax.Array:

@@ -8,8 +8,7 @@ import numpy as np
 import scipy.special
 from jax.typing import ArrayLike
 
-from jaxbandit.delays.base import CUT_OFF, NEVER, Delays, check_bound, resolve_bound, within
-from jaxbandit.pytrees import (
+from jaxbandit._core.fields import (
     MOST_ROUNDS,
     as_float,
     is_concrete,
@@ -21,6 +20,7 @@ from jaxbandit.pytrees import (
     static,
     whole_number,
 )
+from jaxbandit.delays.base import CUT_OFF, NEVER, Delays, check_bound, resolve_bound, within
 
 
 @pytree_dataclass
@@ -44,8 +44,13 @@ class UniformRandom(Delays):
         resolve_bound(self, self.high)
 
     def check(self, num_arms: int) -> None:
-        if is_concrete((self.low, self.high)) and np.any(np.asarray(self.low) > np.asarray(self.high)):
-            raise ValueError(f"delays.UniformRandom(low={show(self.low)}, high={show(self.high)}): low must not be above high")
+        if is_concrete((self.low, self.high)):
+            low, high = np.broadcast_arrays(self.low, self.high)
+            runs = np.flatnonzero(low > high)
+            if runs.size:
+                whose = f"; run {runs[0]} has {low[runs[0]]} and {high[runs[0]]}" if low.ndim else ""
+                name = f"delays.UniformRandom(low={show(self.low)}, high={show(self.high)})"
+                raise ValueError(f"{name}: low must not be above high{whose}")
         check_bound(self, self.high, "high")
 
     def longest(self) -> ArrayLike:
@@ -94,8 +99,13 @@ class Unbounded(Delays):
     def check(self, num_arms: int) -> None:
         check_bound(self, field=self.parameter)
 
+    def lost(self) -> ArrayLike:
+        """The probability of a delay above ``bound``."""
+        raise NotImplementedError(f"{type(self).__name__} has no method lost()")
+
     def longest(self) -> ArrayLike:
-        return self.bound
+        """The bound, where at most a share of :data:`CUT_OFF` of the feedback is lost; ∞ otherwise, as in every law that loses some."""
+        return jnp.where(jnp.asarray(self.lost()) <= 1.01 * CUT_OFF, self.bound, jnp.inf)  # 1.01: rounding in float32
 
 
 @pytree_dataclass
@@ -117,6 +127,11 @@ class Geometric(Unbounded):
     def __post_init__(self) -> None:
         super().__post_init__()
         resolve_bound(self, _geometric_longest(self.mean))
+
+    def lost(self) -> ArrayLike:
+        mean = as_float(self.mean)
+        positive = jnp.where(mean > 0, mean, 1)
+        return jnp.where(mean > 0, jnp.exp(-jnp.log1p(1 / positive) * (self.bound + 1)), 0)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)
@@ -148,15 +163,31 @@ class Poisson(Unbounded):
         P(d <= n) is the regularised upper incomplete gamma function Q(n + 1, mean). JAX's own in float32 is off by 2 % at means
         of some ten thousand, so that of SciPy (which JAX requires) is used wherever the mean is a known number.
         """
-        mean, counts = as_float(self.mean), np.arange(self.bound + 1)
+        mean = as_float(self.mean)
         if is_concrete(mean):
-            cumulative = jnp.asarray(scipy.special.gammaincc(counts + 1.0, np.asarray(mean, np.float64)), mean.dtype)
+            cumulative = jnp.asarray(_poisson_table(float(mean), self.bound, mean.dtype))
         else:
-            cumulative = jax.scipy.special.gammaincc(jnp.asarray(counts + 1, mean.dtype), mean)
+            cumulative = jax.scipy.special.gammaincc(jnp.arange(1, self.bound + 2).astype(mean.dtype), mean)
         return Tabulated(cumulative, self.bound, self.shared)
+
+    def lost(self) -> ArrayLike:
+        if is_concrete(self.mean):
+            return scipy.special.pdtrc(self.bound, np.asarray(self.mean, np.float64))
+        mean = as_float(self.mean)
+        return jax.scipy.special.gammainc(jnp.asarray(self.bound + 1, mean.dtype), mean)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return self.prepare().draw(t, arm, loss, noise)
+
+
+def _poisson_table(mean: float, bound: int, dtype: np.dtype) -> np.ndarray:
+    """P(d <= n) for n = 0 … bound; more than 40 standard deviations from the mean it is 0 or 1 in any precision."""
+    width = int(40 * np.sqrt(mean)) + 100
+    first, last = max(int(mean) - width, 0), min(int(mean) + width, bound + 1)
+    table = np.zeros(bound + 1, dtype)
+    table[last:] = 1
+    table[first:last] = scipy.special.gammaincc(np.arange(first, last) + 1.0, mean)
+    return table
 
 
 @pytree_dataclass
@@ -200,6 +231,10 @@ class Pareto(Unbounded):
                 f"above which {4096.0 ** -float(np.min(np.asarray(self.alpha))):.2g} of the feedback is lost"
             )
         super().check(num_arms)
+
+    def lost(self) -> ArrayLike:
+        alpha = as_float(self.alpha)
+        return jnp.asarray(max(self.bound, 1), alpha.dtype) ** -alpha
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         noise = jnp.asarray(noise)

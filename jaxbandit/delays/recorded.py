@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxbandit._core.fields import Numbers, is_concrete, is_numeric, named, number, pytree_dataclass, static, whole_number
+from jaxbandit._core.ring import read_row
 from jaxbandit.delays.base import NEVER, Composed, Delays, check_bound, check_recorded, resolve_bound
-from jaxbandit.pytrees import Numbers, is_concrete, is_numeric, number, pytree_dataclass, static, whole_number
 
 
 @pytree_dataclass
@@ -40,7 +41,7 @@ class Empirical(Delays):
             check_bound(self, np.where(np.asarray(self.delays) == NEVER, 0, self.delays), "delays")
 
     def longest(self) -> ArrayLike:
-        return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max()
+        return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max(0)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         delays, noise = jnp.asarray(self.delays, jnp.int32), jnp.asarray(noise)
@@ -49,36 +50,77 @@ class Empirical(Delays):
 
 
 @pytree_dataclass
-class LossDependent(Composed):
-    """The delay depends on the loss: a purchase is reported when it happens, that there was none when the window closes.
+class EmpiricalByArm(Empirical):
+    """Recorded delays by arm: an action of arm i waits as long as one of ``delays[i]``, each with the same probability.
 
-    A play with a loss of at least ``threshold`` waits as ``law_if_one`` says, any other as ``law_if_zero``. Either may be a
-    LossDependent again, with another threshold, or an :class:`ArmDependent`.
-
-    Args:
-      law_if_one: the law of plays with loss 1 (no purchase).
-      law_if_zero: the law of plays with loss 0 (a purchase).
-      threshold: from which loss on ``law_if_one`` holds, between 0 and 1.
+    :class:`ArmDependent` with an :class:`Empirical` for each arm, in one table.
 
     >>> import jaxbandit as jb
-    >>> law = jb.delays.LossDependent(law_if_one=jb.delays.Fixed(100), law_if_zero=jb.delays.Fixed(3))
+    >>> int(jb.delays.EmpiricalByArm([[0, 3], [5, 9]]).draw(t=1, arm=1, loss=0.0, noise=0.6))
+    9
+    """
+
+    delays: Numbers = whole_number(high=int(NEVER), axes="KN")
+    oblivious: ClassVar[bool] = False
+
+    @property
+    def num_arms(self) -> int | None:
+        return np.shape(self.delays)[0]
+
+    def check(self, num_arms: int) -> None:
+        if np.shape(self.delays)[0] != num_arms:
+            raise ValueError(
+                f"delays.{named(self, 'delays')}: {np.shape(self.delays)[0]} rows for {num_arms} arms; give one row for each arm"
+            )
+        if self.shared:
+            raise ValueError(
+                "delays.EmpiricalByArm(shared=True): these delays depend on the arm, and runs play different arms; leave shared out"
+            )
+        super().check(num_arms)
+
+    def longest(self) -> ArrayLike:
+        return jnp.asarray(super().longest()).max(0)
+
+    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
+        delays, noise = jnp.asarray(self.delays, jnp.int32), jnp.asarray(noise)
+        num_arms, count = delays.shape[:2]
+        place = arm * count + jnp.minimum(jnp.floor(noise * count).astype(jnp.int32), count - 1)
+        if delays.ndim == 2:
+            return delays.reshape(-1)[place]
+        return read_row(delays.reshape(num_arms * count, -1), place)  # each run has a table of its own
+
+
+@pytree_dataclass
+class LossDependent(Composed):
+    """Reward-dependent delays: a conversion is observed when it happens, its absence when the window closes.
+
+    An action with a loss of at least ``threshold`` is delayed as ``no_conversion`` specifies, any other as ``conversion`` does.
+    Either may be a LossDependent with another threshold, an :class:`ArmDependent` or an :class:`EmpiricalByArm`.
+
+    Args:
+      no_conversion: the delay model of actions with loss 1.
+      conversion: the delay model of actions with loss 0.
+      threshold: the smallest loss that counts as no conversion, between 0 and 1.
+
+    >>> import jaxbandit as jb
+    >>> law = jb.delays.LossDependent(no_conversion=jb.delays.Fixed(100), conversion=jb.delays.Fixed(3))
     >>> law.bound, int(law.draw(t=1, arm=0, loss=1.0, noise=0.5)), int(law.draw(t=1, arm=0, loss=0.0, noise=0.5))
     (128, 100, 3)
     """
 
-    law_if_one: Delays
-    law_if_zero: Delays
+    no_conversion: Delays
+    conversion: Delays
     threshold: ArrayLike = number(default=0.5, high=1.0)
 
     def parts(self) -> dict[str, Any]:
-        return {"law_if_one": self.law_if_one, "law_if_zero": self.law_if_zero}
+        return {"no_conversion": self.no_conversion, "conversion": self.conversion}
 
     def prepare(self) -> "LossDependent":
-        return LossDependent(self.law_if_one.prepare(), self.law_if_zero.prepare(), self.threshold)
+        return LossDependent(self.no_conversion.prepare(), self.conversion.prepare(), self.threshold)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
-        if_one, if_zero = (law.draw(t, arm, loss, noise) for law in (self.law_if_one, self.law_if_zero))
-        return jnp.where(jnp.asarray(loss) >= self.threshold, if_one, if_zero)
+        without, with_one = (law.draw(t, arm, loss, noise) for law in (self.no_conversion, self.conversion))
+        return jnp.where(jnp.asarray(loss) >= self.threshold, without, with_one)
 
 
 @pytree_dataclass

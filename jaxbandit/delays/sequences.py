@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.delays.base import NEVER, Delays, check_bound, check_recorded, power_of_two, resolve_bound
-from jaxbandit.pytrees import (
+from jaxbandit._core.fields import (
     Numbers,
     is_concrete,
     is_numeric,
@@ -17,6 +16,7 @@ from jaxbandit.pytrees import (
     static,
     whole_number,
 )
+from jaxbandit.delays.base import NEVER, Delays, check_bound, check_recorded, power_of_two, resolve_bound
 
 
 @pytree_dataclass
@@ -133,10 +133,10 @@ class Trace(Delays):
         return np.shape(self.delays)[0]
 
     def check(self, num_arms: int) -> None:
+        check_recorded(self, self.delays)
         check_bound(self, field="delays")
         if not is_concrete(self.delays):
             return
-        check_recorded(self, self.delays)
         delays = np.asarray(self.delays)
         long = int(((delays > self.bound) & (delays != NEVER)).sum())
         if long > self.long_waits:
@@ -145,7 +145,7 @@ class Trace(Delays):
             )
 
     def longest(self) -> ArrayLike:
-        return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max()
+        return jnp.where(jnp.asarray(self.delays) == NEVER, jnp.inf, jnp.asarray(self.delays)).max(0)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
         return jnp.asarray(self.delays, jnp.int32)[t - 1]

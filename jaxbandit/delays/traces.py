@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxbandit._core.fields import show
+from jaxbandit._io.files import checked_path
 from jaxbandit.delays.base import NEVER
 from jaxbandit.delays.sequences import Trace
-from jaxbandit.pytrees import show
 
 
 def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback: str = "feedback_time") -> Trace:
@@ -38,9 +39,10 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
     ...     jb.load_trace(f"{folder}/log.csv", action="shown", feedback="bought").delays.tolist()
     [0, 2, 2147483647, 0]
     """
+    path = checked_path("load_trace(path=…)", path)
     name = f"load_trace({str(path)!r})"
     times = []
-    for line, when, then in _rows(name, Path(path), action, feedback):
+    for line, when, then in _rows(name, path, action, feedback):
         if not when:
             raise ValueError(f"{name}: line {line} has no {action}; every row is an action and needs its time")
         acted = _time(name, line, action, when)
@@ -67,7 +69,10 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
 
 def _rows(name: str, path: Path, action: str, feedback: str) -> list[tuple[int, str, str]]:
     """The number of each line, and its two times as they are written."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise type(error)(f"{name}: this cannot be read ({error.strerror}); give the name of a CSV file") from error
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{name}: the file is UTF-16; save it as UTF-8")
     try:

@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandit.arms import pick
-from jaxbandit.game import Game
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._core.randomness import uniform_of_bits
+from jaxbandit._core.ring import write_own_row
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Hook
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.measure import Moment
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
-from jaxbandit.randomness import uniform_of_bits
-from jaxbandit.rows import write_own_row
 
 PAIR = 2**32 - 1  # of the words for the learner: a pair that no learner asks for
 GRAINS = 2**23  # of the numbers that `branched` compares with; a chance is a multiple of 1/GRAINS, and so exact
@@ -72,13 +73,13 @@ class Branches:
 
 
 @pytree_dataclass
-class Without:
+class Without(Hook):
     """Feedback of a branch: every play brings its loss, but one in each run."""
 
     round: jax.Array  # [...] of that play
 
     def of_play(
-        self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array
+        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
     ) -> "Silent":
         return Silent(jnp.broadcast_to(round.t == self.round, arm.shape), probabilities.shape[0])
 
@@ -90,6 +91,6 @@ class Silent:
     silent: jax.Array  # [...] whether it is the play that brings nothing
     num_arms: int = static()
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
         """``weighted`` in the row of the played arm, or nothing."""
         return observation.at_arm(jnp.where(self.silent, 0, weighted), self.num_arms)

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit._core.fields import canonical, facts, field_values, float_dtype, show
 from jaxbandit.gradients.numbers import Number, check_names, numbers_of
-from jaxbandit.pytrees import canonical, facts, field_values, float_dtype, show
 
 Constraint = Literal["positive", "simplex", "real"]
 Free = dict[str, np.ndarray]  # free numbers of each hyperparameter, by name

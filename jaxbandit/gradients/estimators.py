@@ -16,21 +16,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.blocks import form_for
+from jaxbandit._checks.cautions import caller
+from jaxbandit._checks.inputs import check_outside_transformations, check_switch, given_key, log_spaced
+from jaxbandit._core.fields import canonical, float_dtype, is_numeric, show
+from jaxbandit._engine.blocks import execution_for
+from jaxbandit._engine.player import Hook, Player
+from jaxbandit._engine.set_up import checked_game
+from jaxbandit._io.progress import Progress, showing
 from jaxbandit.delays import Delays
-from jaxbandit.game import Feedback, checked_game
+from jaxbandit.gradients import verification
 from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
-from jaxbandit.gradients.numbers import Number, Part, check_wrt, chosen
+from jaxbandit.gradients.numbers import Number, Part, check_one_value, check_wrt, chosen
+from jaxbandit.gradients.probe import readable
 from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
 from jaxbandit.learners.base import as_learner
 from jaxbandit.losses import Losses
 from jaxbandit.measure import ControlVariates
-from jaxbandit.progress import Progress, showing
-from jaxbandit.pytrees import canonical, float_dtype, is_numeric, show
-from jaxbandit.statistics import increments, intercepts
-from jaxbandit.validation import check_outside_transformations, check_switch, given_key, log_spaced
+from jaxbandit.results.statistics import increments, intercepts
 
 Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
@@ -56,6 +60,7 @@ def regret_gradient(
     step: float | None = None,
     reverse: bool | None = None,
     only: Sequence[str] | None = None,
+    verify: bool = True,
     progress: bool | Progress = False,
 ) -> Gradient:
     """The gradient of the expected regret after ``rounds`` rounds in the numbers of the learner, the losses or the delays.
@@ -98,6 +103,8 @@ def regret_gradient(
         groups of runs, so give it many runs.
       only: the numbers wanted, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None: all
         but a learner's whole numbers.
+      verify: where a class of the learner, losses or delays is your own, compare ``"jump"`` or ``"unbiased"`` with ``"paired"`` on up
+        to 512 runs of 500 rounds, once for each class and its code. Where they disagree, ``"paired"`` is used and ``note`` says so.
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
@@ -118,6 +125,8 @@ def regret_gradient(
     check_options(estimator, step)
     check_switch("control_variates", control_variates)
     check_switch("reverse", reverse, or_none=True)
+    check_switch("verify", verify)
+    check_one_value(learner, losses, delays, runs)
     if not isinstance(progress, Progress):
         check_switch("progress", progress)
     step = None if step is None else float(step)
@@ -126,7 +135,7 @@ def regret_gradient(
         *([ControlVariates()] if control_variates else []),
         *([Score("losses" in parts)] if used == "score" else []),
     )
-    game = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
+    game, _ = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
     rounds = int(rounds)
     given: dict[Part, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
     owners: dict[Part, Any] = {part: given[part] for part in parts}
@@ -134,6 +143,18 @@ def regret_gradient(
     chances = any(number.part == "losses" and number.field in losses.chance_fields for number in numbers)
     surely = chances and _some_loss_is_certain(game.losses, rounds)
     obstacles = {number: _obstacle(number, learner, losses, delays, used, surely) for number in numbers}
+    if verify and used in ("jump", "unbiased"):
+        free = [number for number in numbers if not obstacles[number]]
+        sample = {"rounds": min(rounds, verification.ROUNDS), "runs": verification.RUNS, "key": key}
+
+        def sampled(estimator: Estimator, numbers: list[Number]) -> Gradient:
+            names = [f"{number.part}.{number.name}" if len(parts) > 1 else number.name for number in numbers]
+            return regret_gradient(
+                learner, losses, delays, **sample, wrt=parts, only=names, estimator=estimator, reverse=False, verify=False
+            )
+
+        for number, clause in verification.disagreements(tuple(given.values()), free, used, sampled).items():
+            obstacles[number] = f"estimator={used!r}: the gradient {clause}; 'paired' is used"
     smooth = [number for number in numbers if not obstacles[number] and used != "paired"]
     moved = [number for number in numbers if number not in smooth]
     note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
@@ -149,9 +170,8 @@ def regret_gradient(
     many = sum(number.value.size for number in smooth) >= MANY
     backwards = used == "jump" and bool(smooth) and (many if reverse is None else reverse)
     copies = 2 * math.isqrt(rounds) if backwards else 1 + sum(number.value.size for number in smooth)
-    # Of a game with feedback of its own rounds are evaluated on arrays, which can be differentiated.
-    form = form_for(dataclasses.replace(game, feedback=JumpTangent()), at_once=copies)
-    size = form.block
+    execution = execution_for(game, at_once=copies, differentiable=True)
+    size = execution.block
     certain = used == "fluid" and delays.shared and not moved
     if certain:  # nothing is left to chance, so that one run stands for all
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
@@ -160,7 +180,7 @@ def regret_gradient(
     passes = (1 + BRANCHES * (used == "unbiased")) * bool(smooth)
     passes += sum(2 * number.value.size * (1 + number.extrapolated) for number in moved)
     with showing(progress, passes * game.runs.size * rounds, text) as bar:
-        work, found = Work(game, size, rounds, bar, form.chunk), []
+        work, found = Work(game, Player(execution=execution), size, rounds, bar), []
         if smooth:
             found.append((smooth, _differentiated(work, smooth, used, record, backwards)))
         if moved:
@@ -220,7 +240,7 @@ def _certain(losses: Losses, rounds: jax.Array) -> jax.Array:
 
 @functools.cache
 def _say_once(note: str) -> None:
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=caller())
 
 
 def _summed_up(
@@ -266,16 +286,10 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
     if per_run.own is None:
         features = None if per_run.features is None else increments(per_run.features, per_run.rounds)
         return intercepts(rows, features)
-    fits = [_narrowed(row[None], own, per_run.rounds) for row, own in zip(rows, per_run.own, strict=True)]
+    narrowed = [None if own is None else increments(own, per_run.rounds) for own in per_run.own]
+    fits = [intercepts(row[None], features) for row, features in zip(rows, narrowed, strict=True)]
     slopes, errors = (np.concatenate(column) for column in zip(*fits, strict=True))
     return slopes, errors
-
-
-def _narrowed(row: np.ndarray, own: np.ndarray | None, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and error of ``row [1, runs]``, by its own control variates if these make the error smaller."""
-    plain = intercepts(row, None)
-    fit = plain if own is None else intercepts(row, increments(own, rounds))
-    return fit if fit[1][0] < plain[1][0] else plain
 
 
 def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
@@ -284,15 +298,17 @@ def _differentiated(work: Work, numbers: list[Number], estimator: str, record: n
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
     which = tuple(before[number.part] + number.place for number in numbers)
     coins = any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers)
-    if estimator == "unbiased":
-        return unbiased(work, which, record, coins)
-    work = dataclasses.replace(work, game=dataclasses.replace(game, feedback=feedback_of(estimator, work.rounds, coins)))
-    if backwards:
-        return over_blocks(backward, work, rounds=work.rounds, which=which)
-    return over_blocks(forward, work, record, which=which, chunk=work.chunk)
+    with readable(game.learner):
+        if estimator == "unbiased":
+            return unbiased(work, which, record, coins)
+        hook = feedback_of(estimator, work.rounds, coins)
+        work = dataclasses.replace(work, player=dataclasses.replace(work.player, hook=hook))
+        if backwards:
+            return over_blocks(backward, work, rounds=work.rounds, which=which)
+        return over_blocks(forward, work, record, which=which)
 
 
-def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Feedback | None:
+def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Hook | None:
     """What a play brings under an estimator; None: the sampled loss. ``coins``: the chances of losses 0 and 1 move too."""
     if estimator == "fluid":
         return FluidLimit()
@@ -301,7 +317,7 @@ def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Feedback | 
 
 def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:
     """Central differences; run i meets the same numbers on both sides. Some are extrapolated from two steps: :meth:`Number.differences`."""
-    centre = over_blocks(regrets, work, record, chunk=work.chunk)
+    centre = over_blocks(regrets, work, record)
     slopes: list[Any] = []
     own: list[Any] = []
     for number in numbers:
@@ -309,9 +325,7 @@ def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: n
         for differences in number.differences(step or (LEARNER_STEP if number.part == "learner" else LAW_STEP)):
             row, own_features = 0.0, [centre.features]
             for up, down, width, weight in (_kept_legal(given, number, work.game.losses.num_arms, one) for one in differences):
-                sides = [
-                    over_blocks(regrets, _moved(work, given, number, value), record, chunk=work.chunk) for value in (up, down)
-                ]
+                sides = [over_blocks(regrets, _moved(work, given, number, value), record) for value in (up, down)]
                 row = row + weight * (sides[0].regret - sides[1].regret) / width
                 own_features.append(None if centre.features is None else _apart(*sides))
             rows.append(row)
@@ -360,9 +374,7 @@ def _moved(work: Work, given: dict[Part, Any], number: Number, value: np.ndarray
     leaves, structure = jax.tree.flatten(given[number.part])
     leaves[number.place] = jnp.asarray(value)
     owner = jax.tree.unflatten(structure, leaves)
-    if number.part == "delays":
-        if number.whole and value > owner.bound:  # a delay one longer may need a longer ring
-            owner = dataclasses.replace(owner, bound=int(value))
-        owner = owner.prepare()
-    owner = as_learner(owner) if number.part == "learner" else owner
+    if number.part == "delays" and number.whole and value > owner.bound:  # a delay one longer may need a longer ring
+        owner = dataclasses.replace(owner, bound=int(value))
+    owner = as_learner(owner) if number.part == "learner" else owner.prepare()
     return dataclasses.replace(work, game=dataclasses.replace(work.game, **{number.part: owner}))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.display import plus_minus, short, table
+from jaxbandit._core.display import plus_minus, short, table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -22,134 +22,174 @@ quadrature gives
 A baseline whose derivative is dB adds (1 - 1{I = i}/x_i) dB_i. ``docs/gradients.md`` derives all.
 """
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandit.arms import pick, sums
-from jaxbandit.game import Game
+from jaxbandit._core.arms import pick, sums
+from jaxbandit._core.fields import pytree_dataclass, static
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Hook
 from jaxbandit.gradients.branches import branched
+from jaxbandit.gradients.probe import UnreadableFloor, arguments_of, fitted_rates, floor_and_baseline
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.pytrees import pytree_dataclass, static
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
 RAREST = 1e-30  # probability below which an arm of such losses would make ρ no number in float32
 
 
 @pytree_dataclass
-class JumpTangent:
+class JumpTangent(Hook):
     """Feedback whose estimates have the value of the sampled ones and the derivative above."""
 
     chances: bool = static(default=False)  # the derivative is also in the chances of losses 0 and 1
     horizon: jax.Array | None = None  # the last round; without it, rates are taken to stay as they are
     branch: jax.Array | None = None  # the chance that a play is corrected by a branch: see jaxbandit.gradients.branches
 
-    def of_play(self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array) -> "Jump":
-        means, squares = game.losses.expected(round.t), game.losses.second_moment(round.t)
+    def of_play(
+        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
+    ) -> "Jump | LateJump":
+        learner = game.learner
         kept = None if self.branch is None else 1 - branched(round, self.branch) / self.branch
-        return Jump.of(game.learner, state, round, probabilities, arm, loss, means, squares, self.chances, self.horizon, kept)
+        moves = Moves.of(game, state, round, probabilities, memo, self.chances, self.horizon, kept)
+        given = arguments_of(learner, state, round, probabilities, memo)
+        own_baseline = type(learner).baseline is not Learner.baseline
+        if given.baseline is not None and not own_baseline:
+            raise UnreadableFloor(
+                f"{type(learner).__name__} gives loss_estimate a baseline and has no method baseline; define it"
+            )
+        if given.floor is not None:
+            return LateJump(moves)
+        baseline = learner.baseline(round, probabilities)
+        drift, own = moves.tangent(arm, loss, lax.stop_gradient(baseline), None)
+        if own_baseline:
+            # A baseline that moves by dB adds (1 - 1{I = i}/x) dB, of mean 0.
+            raised = baseline - lax.stop_gradient(baseline)
+            drift, own = drift + raised, own - pick(raised, arm) / pick(moves.x, arm)
+        return Jump(drift, own)
+
+    def observe(self, learner: Learner, state: Any, observation: Observation) -> Any:
+        jump = observation.jump
+        if isinstance(jump, LateJump):
+            x = jnp.where(observation.arrived, jump.moves.x, 1)
+            floor, baseline = floor_and_baseline(learner, state, observation, x)
+            observation = observation._replace(jump=dataclasses.replace(jump, floor=floor, baseline=baseline))
+        return learner.observe(state, observation)
 
 
 @pytree_dataclass
-class FluidLimit:
+class FluidLimit(Hook):
     """Feedback without chance: every play brings the expected losses of all arms."""
 
     def of_play(
-        self, game: Game, state: Any, round: Round, probabilities: jax.Array, arm: jax.Array, loss: jax.Array
+        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
     ) -> "Expected":
         means = game.losses.expected(round.t)
         baseline = lax.stop_gradient(game.learner.baseline(round, probabilities))
-        return Expected(means.reshape(-1, *[1] * arm.ndim) - baseline)
+        return Expected(_rows(means, arm) - baseline)
 
 
 @pytree_dataclass
-class Jump:
-    """What waits with a play. ``drift``, ``slip`` and ``gain`` are always 0: they only carry derivatives to the estimate.
+class Moves:
+    """All that the tangent of one play is computed from, but its arm, loss, floor and baseline.
 
-    JAX differentiates along with the value, so that a term whose value is 0 and whose derivative is the one wanted adds the
-    derivative and leaves the value as it is.
+    ``change`` and ``likelier`` have the value 0 and the derivatives dx and dm: JAX differentiates along with the value, so that
+    a term whose value is 0 adds its derivative and leaves the value as it is. All else is constant.
     """
 
-    drift: jax.Array  # [K, ...] 0, with the derivative E[α(ℓ - B)]/x·ρ·dx, that with dm, and dB
-    slip: jax.Array  # [...] 0, with the derivative (ℓ - B)/x²·dx of the played arm
-    gain: jax.Array | None  # [...] 0, with the derivative of the played arm with dm, for q = x, and -dB/x; None: there is none
-    share: jax.Array  # [...] α of the played arm (1 less what is kept of 1 - α)
-    probabilities: jax.Array | None  # [K, ...] x as a constant; None for learners without a floor
+    x: jax.Array  # [K, ...] probabilities
+    change: jax.Array  # [K, ...] 0, with the derivative dx
+    means: jax.Array  # [K, ...] of the losses
+    squares: jax.Array  # [K, ...] their second moments
+    fall: jax.Array  # [K, ...] see `fall`
+    share: jax.Array  # [K, ...]
+    likelier: jax.Array | None  # [K, ...] 0, with the derivative dm of the chances of losses 0 and 1; None: they do not move
+    kept: jax.Array | None  # [...] factor of what stands for the jump, beside the derivative of the weight 1/q; None: 1
 
     @classmethod
     def of(
         cls,
-        learner: Any,
+        game: Game,
         state: Any,
         round: Round,
         probabilities: jax.Array,
-        arm: jax.Array,
-        loss: jax.Array,
-        means: jax.Array,
-        squares: jax.Array,
-        coins: bool,
+        memo: Any,
+        chances: bool,
         horizon: jax.Array | None,
         kept: jax.Array | None,
-    ) -> "Jump":
-        """The jump of a play of ``arm`` with ``loss``, where the losses have ``means [K]`` and second moments ``squares [K]``.
+    ) -> "Moves":
+        """The moves of the plays of a round; ``horizon``: the last round, None if it is not known."""
+        means, squares = (
+            jnp.broadcast_to(_rows(values, probabilities[0]), probabilities.shape)
+            for values in (game.losses.expected(round.t), game.losses.second_moment(round.t))
+        )
+        x = lax.stop_gradient(probabilities)
+        constants = lax.stop_gradient((means, squares, *fall(game.learner, state, round, probabilities, memo, horizon)))
+        likelier = means - lax.stop_gradient(means) if chances else None
+        return cls(jnp.maximum(x, jnp.finfo(x.dtype).tiny), probabilities - x, *constants, likelier, kept)
 
-        ``coins``: losses are 0 or 1, so that a derivative of the means is one of their chances. ``horizon``: the last round,
-        None if it is not known. ``kept [...]``: how much is kept of what stands for the jump, beside the derivative of the
-        weight 1/q; None: all.
-        """
-        x = jnp.maximum(lax.stop_gradient(probabilities), jnp.finfo(probabilities.dtype).tiny)
-        change = probabilities - lax.stop_gradient(probabilities)
-        likelier = _rows(means - lax.stop_gradient(means), arm)
-        means, squares, loss = lax.stop_gradient((_rows(means, arm), _rows(squares, arm), loss))
-        baseline = learner.baseline(round, probabilities)
-        raised = baseline - lax.stop_gradient(baseline)
-        baseline, falls = lax.stop_gradient((baseline, fall(learner, state, round, probabilities, horizon)))
+    def tangent(
+        self, arm: jax.Array, loss: jax.Array, baseline: jax.Array, floor: jax.Array | None
+    ) -> tuple[jax.Array, jax.Array]:
+        """Two terms of value 0: ``[K, ...]`` for the estimates of all arms, and ``[...]`` for that of the played arm besides."""
+        x, means, squares, loss = self.x, self.means, self.squares, lax.stop_gradient(loss)
+        divisor = x if floor is None else jnp.maximum(x, floor)
+        ratio = x / divisor
         # α for losses 0 and 1, and linear in between: its products with the loss then have known means.
-        alpha_0, alpha_1 = quadrature(-baseline / x, *falls), quadrature((1 - baseline) / x, *falls)
+        alpha_0 = quadrature(-baseline / divisor, self.fall, self.share)
+        alpha_1 = quadrature((1 - baseline) / divisor, self.fall, self.share)
         mean = alpha_0 * (means - baseline) + (alpha_1 - alpha_0) * (squares - baseline * means)
-        share = pick(alpha_0, arm) + pick(alpha_1 - alpha_0, arm) * loss
+        far = 1 - pick(alpha_0, arm) - pick(alpha_1 - alpha_0, arm) * loss  # 1 - α of this play
         above = loss - pick(baseline, arm)
-        weight = play_weight(x, means - baseline, squares - 2 * baseline * means + baseline**2, arm, above)
-        played = pick(x, arm)
+        second = squares - 2 * baseline * means + baseline**2
+        own_ratio, own_divisor = pick(ratio, arm), pick(divisor, arm)
+        weight = play_weight(x, ratio * (means - baseline), ratio**2 * second, arm, own_ratio * above)
         # change/x first: of an arm whose probability has come to 0, mean/x·weight is beyond float32, and times 0 no number.
-        drift, gain = mean * weight * (change / x), None
-        if coins:
-            drift = drift + (alpha_1 * (1 - baseline) + alpha_0 * baseline) * weight * likelier
+        drift = ratio * mean * weight * (self.change / x)
+        if self.likelier is not None:
+            drift = drift + ratio * (alpha_1 * (1 - baseline) + alpha_0 * baseline) * weight * self.likelier
+        moved = pick(self.change / x, arm)
+        jump = far * above / own_divisor * moved
+        if self.likelier is not None:
             # A loss that came has a chance above 0, up to rounding.
             chance = jnp.maximum(jnp.where(loss > 0, pick(means, arm), 1 - pick(means, arm)), jnp.finfo(x.dtype).eps)
-            gain = (1 - share) * jnp.where(loss > 0, above, -above) / played * (pick(likelier, arm) / chance)
-        if kept is not None:
-            drift, share, gain = kept * drift, 1 - kept * (1 - share), None if gain is None else kept * gain
-        # A baseline that moves by dB adds (1 - 1{I = i}/x) dB, of mean 0; a learner with a floor has none.
-        if not learner.has_floor:
-            drift = drift + raised
-            gain = -pick(raised, arm) / played + (0 if gain is None else gain)
-        return cls(
-            drift,
-            above / played * (pick(change, arm) / played),
-            gain,
-            share,
-            x if learner.has_floor else None,
-        )
+            jump = jump + far * jnp.where(loss > 0, above, -above) / own_divisor * (pick(self.likelier, arm) / chance)
+        if self.kept is not None:
+            drift, jump = self.kept * drift, self.kept * jump
+        # The weight 1/q moves with x unless the floor binds.
+        return drift, jump - jnp.where(own_ratio < 1, 0, above / own_divisor * moved)
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
-        """``weighted`` in the row of the played arm, with the jump tangent in every row: what a learner adds to its estimates.
 
-        ``floor``: what the learner's divisor max(x, floor) is kept above, or None.
-        """
-        arrived, num_arms = observation.arrived, self.drift.shape[0]
-        drift, slip = jnp.where(arrived, self.drift, 0), jnp.where(arrived, self.slip, 0)
-        gain = jnp.zeros_like(slip) if self.gain is None else jnp.where(arrived, self.gain, 0)
-        if floor is None:
-            return drift + observation.at_arm(weighted - self.share * slip + gain, num_arms)
-        assert self.probabilities is not None
-        x = jnp.where(arrived, self.probabilities, 1)
-        ratio = x / jnp.maximum(x, floor)
-        own = pick(ratio, jnp.maximum(observation.arm, 0))
-        slip = slip * ((1 - self.share) * own - jnp.where(own < 1, 0, 1))
-        return drift * ratio + observation.at_arm(weighted + slip + gain * own, num_arms)
+@pytree_dataclass
+class Jump:
+    """The tangent of a play, computed in its round."""
+
+    drift: jax.Array  # [K, ...] see Moves.tangent
+    own: jax.Array  # [...]
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+        """``weighted`` in the row of the played arm, with the jump tangent in every row: what a learner adds to its estimates."""
+        drift, own = (jnp.where(observation.arrived, part, 0) for part in (self.drift, self.own))
+        return drift + observation.at_arm(weighted + own, self.drift.shape[0])
+
+
+@pytree_dataclass
+class LateJump:
+    """A play whose floor or baseline is known when its feedback arrives: the tangent is computed then."""
+
+    moves: Moves
+    floor: jax.Array | None = None  # [K, ...] known in `observe` alone
+    baseline: jax.Array | None = None  # [K, ...]
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+        assert self.baseline is not None
+        x = jnp.where(observation.arrived, self.moves.x, 1)  # 0 in rows of the ring that hold no play
+        moves = dataclasses.replace(self.moves, x=x)
+        tangent = moves.tangent(jnp.maximum(observation.arm, 0), observation.loss, self.baseline, self.floor)
+        return Jump(*tangent).estimate(observation, weighted, None, None)
 
 
 @pytree_dataclass
@@ -158,36 +198,48 @@ class Expected:
 
     above: jax.Array  # [K, ...] m - B
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: jax.Array | None) -> jax.Array:
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
         """The expected losses of all arms, 0 where nothing arrived."""
         return jnp.where(observation.arrived, self.above, 0)
 
 
-def _rows(values: jax.Array, arm: jax.Array) -> jax.Array:
+def _rows(values: jax.Array, run: jax.Array) -> jax.Array:
     """``values [K]`` as ``[K, ...]``, to broadcast with the runs."""
-    return values.reshape(-1, *[1] * arm.ndim)
+    return values.reshape(-1, *[1] * run.ndim)
 
 
 def fall(
-    learner: Learner, state: Any, round: Round, probabilities: jax.Array, horizon: jax.Array | None
+    learner: Learner, state: Any, round: Round, probabilities: jax.Array, memo: Any, horizon: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     """How fast f' falls at the beginning of a jump, and the share of the Tsallis regulariser in the stiffness, each ``[K, ...]``.
 
     The model: f is the sum of the regrets of the later rounds, x is in them as it is now, and the stiffness grows from h to that of
     the last round as the root of time. Then d log|f''| / du = -2·fall at u = 0, with fall = (1 + share)/(h·mean).
     """
-    h = learner.stiffness(state, round, probabilities)
+    learner, state, probabilities = lax.stop_gradient((learner, state, probabilities))
+    h, share = _stiffness(learner, state, round, probabilities, memo)
     known = jnp.isfinite(h)
-    h = jnp.where(known, h, 1)
-    # h = a·x^{-1/2} + 2b, so that four times the probability leaves half of the first part.
-    share = jnp.where(known, 2 - 2 * learner.stiffness(state, round, 4 * probabilities) / h, 0)
-    mean = 1.0
+    h, mean = jnp.where(known, h, 1), 1.0
     if horizon is not None:
         ahead = horizon / round.time
         last = round._replace(t=horizon.astype(round.t.dtype), total_outstanding=round.total_outstanding * ahead)
-        growth = jnp.maximum(jnp.where(known, learner.stiffness(state, last, probabilities) / h, 1), 1.001)
+        later = _stiffness(learner, state, last, probabilities, memo)[0]
+        growth = jnp.maximum(jnp.where(known & jnp.isfinite(later), later / h, 1), 1.001)
         mean = jnp.log(growth) / (1 - 1 / growth)
-    return jnp.where(known, (1 + share) / (h * mean), 0), share
+    return jnp.where(known, (1 + share) / (h * mean), 0), jnp.where(known, share, 0)
+
+
+def _stiffness(learner: Learner, state: Any, round: Round, x: jax.Array, memo: Any) -> tuple[jax.Array, jax.Array]:
+    """h = a·x^{-1/2} + 2b ``[K, ...]`` (∞: unknown) and the share of its first part."""
+    h = learner.stiffness(state, round, x)
+    if h is not None:
+        nearer: Any = learner.stiffness(state, round, 4 * x)  # four times the probability leaves half of the first part
+        return h, 2 - 2 * nearer / h
+    tsallis, entropy = fitted_rates(learner, state, round, x, memo)
+    root = jnp.sqrt(jnp.maximum(x, RAREST))
+    h = tsallis / root + 2 * entropy
+    known = h > 0
+    return jnp.where(known, h, jnp.inf), jnp.where(known, tsallis / root / jnp.where(known, h, 1), 0)
 
 
 def quadrature(jump: jax.Array, fall: jax.Array, share: jax.Array) -> jax.Array:

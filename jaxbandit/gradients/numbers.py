@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 
-from jaxbandit.pytrees import Limits, limits, show
+from jaxbandit._checks.inputs import is_whole
+from jaxbandit._checks.per_run import declared_axes, own_leaves
+from jaxbandit._core.fields import Limits, is_numeric, limits, show
 
 Part = Literal["learner", "losses", "delays"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -130,6 +132,18 @@ def check_wrt(wrt: Any) -> tuple[Part, ...]:
     if not known or len(set(parts)) < len(parts):
         raise ValueError(f"wrt={show(wrt)}: give one or several of {', '.join(map(repr, PARTS))}")
     return tuple(parts)
+
+
+def check_one_value(learner: Any, losses: Any, delays: Any, runs: Any) -> None:
+    """Raise ValueError if a field has a value for each run: the expected regret is that of one game."""
+    if not is_whole(runs, 1) or not all(map(is_numeric, jax.tree.leaves((learner, losses, delays)))):
+        return  # for other checks to report
+    for part in (learner, losses, delays):
+        for own, (name, _), leaf in zip(own_leaves(part), declared_axes(part), jax.tree.leaves(part), strict=True):
+            if own and leaf.shape[-1] == runs:
+                raise ValueError(
+                    f"{name} of shape {leaf.shape}: a gradient needs one value for all runs, not one for each; call it once for each value"
+                )
 
 
 def chosen(owners: Mapping[Part, Any], only: Any) -> list[Number]:

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.arms import inner, pick
-from jaxbandit.blocks import Block, compiled, join, play_blocks
-from jaxbandit.game import Game, State
+from jaxbandit._core.arms import inner, pick
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._engine.blocks import Block, join, play_blocks
+from jaxbandit._engine.game import Game, State
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.programs import Program, not_one_function, settled
+from jaxbandit._io.progress import Progress
 from jaxbandit.measure import Moment
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 
 GROUPS, LARGEST_GROUP = 16, 32  # in reverse mode there is one gradient for each group of runs: how many in a block, runs in one
 
@@ -38,21 +40,27 @@ class Work:
     """What an estimator plays."""
 
     game: Game  # with the ids of all runs
+    player: Player
     size: int  # runs in a block
     rounds: int
     progress: Progress
-    chunk: int = 0  # rounds in a loop of known length, see jaxbandit.forms
 
 
-def over_blocks(program: Callable[..., PerRun], work: Work, *arrays: Any, **options: Any) -> PerRun:
-    """``program(game, *arrays, **options)`` for every block of runs, joined on the last axis."""
+def over_blocks(program: Program, work: Work, *arrays: Any, **options: Any) -> PerRun:
+    """``program(player, game, *arrays, **options)`` for every block of runs, joined on the last axis; ``arrays`` are the rounds to record."""
+
+    def settle(block: Block) -> Player:
+        none = jax.tree.map(np.zeros_like, arrays)  # no round to record, and so none to play
+        return (
+            settled(program, block.player, block.game, *block.put(none), **options) if arrays else not_one_function(block.player)
+        )
 
     def play(block: Block) -> PerRun:
-        found = jax.tree.map(np.asarray, program(block.game, *block.put(arrays), **options))
+        found = jax.tree.map(np.asarray, program(block.player, block.game, *block.put(arrays), **options))
         block.played(work.rounds)
         return found
 
-    blocks = play_blocks(play, work.game, size=work.size, progress=work.progress)
+    blocks = play_blocks(play, work.player, work.game, settle=settle, size=work.size, progress=work.progress)
     # An estimator may bring back one column for each group of runs in place of one for each run.
     kept = math.ceil(work.game.runs.size * blocks[0].regret.shape[-1] / work.size)
     joined = join([dataclasses.replace(one, rounds=None) for one in blocks], kept)
@@ -73,18 +81,18 @@ def _values(game: Game, which: tuple[int, ...]) -> list[jax.Array]:
     return [leaves[place] for place in which]
 
 
-def played(game: Game, record: jax.Array, chunk: int = 0) -> tuple[jax.Array, dict[str, jax.Array]]:
+def played(player: Player, game: Game, record: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Final regret ``[...]`` and what was measured, by a loop whose memory is flat."""
-    state, records = game.advance(game.start(), jnp.int32(0), record, False, chunk=chunk)
+    state, records = player.advance(game, player.start(game), jnp.int32(0), record)
     return game.regret(state), records.measured
 
 
-@compiled
-def forward(game: Game, record: jax.Array, *, which: tuple[int, ...], chunk: int = 0) -> PerRun:
+@Program
+def forward(player: Player, game: Game, record: jax.Array, *, which: tuple[int, ...]) -> PerRun:
     """Forward mode: one derivative for each number, all carried through one loop."""
 
     def regret(game: Game):
-        regret, measured = played(game, record, chunk)
+        regret, measured = played(player, game, record)
         score = measured.pop("score", None)
         return regret if score is None else regret + score[-1], (regret, measured.get("control_variates"))
 
@@ -161,15 +169,15 @@ class Trail:
         return {"trail": state}
 
 
-@compiled
-def regrets(game: Game, record: jax.Array, *, chunk: int = 0) -> PerRun:
+@Program
+def regrets(player: Player, game: Game, record: jax.Array) -> PerRun:
     """Regrets and control variates, without a gradient."""
-    regret, measured = played(game, record, chunk)
+    regret, measured = played(player, game, record)
     return PerRun(regret, [], measured.get("control_variates"), record, trail=measured.get("trail"))
 
 
-@compiled
-def backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
+@Program
+def backward(player: Player, game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
     """Reverse mode: one gradient for each group of runs.
 
     Rounds are cut into √rounds segments; only the states between them are kept, and a segment is played once more on the way back.
@@ -183,7 +191,7 @@ def backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
         mine = dataclasses.replace(_with_leaves(game, which, values), runs=ids)
 
         def one_round(state: State, t):
-            return mine.step(state, t, differentiable=True)[0], None
+            return player.step(mine, state, t, loop="cond")[0], None
 
         @jax.checkpoint
         def one_segment(state: State, first):
@@ -191,7 +199,7 @@ def backward(game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
             return state, mine.readings(state)
 
         in_segments = rounds // segment * segment  # the rounds of all segments but a shorter last one
-        state, read = lax.scan(one_segment, mine.start(), jnp.arange(1, in_segments + 1, segment, dtype=jnp.int32))
+        state, read = lax.scan(one_segment, player.start(mine), jnp.arange(1, in_segments + 1, segment, dtype=jnp.int32))
         if in_segments < rounds:
             state, _ = jax.checkpoint(lambda state: lax.scan(one_round, state, jnp.arange(in_segments + 1, rounds + 1)))(state)
             read = jax.tree.map(lambda all, last: jnp.append(all, last[None], 0), read, mine.readings(state))

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.files import check_writable, write_whole
+from jaxbandit._core.fields import show
+from jaxbandit._io.files import check_writable, write_whole
 from jaxbandit.gradients.coordinates import Free
 from jaxbandit.gradients.tuned import Slopes
-from jaxbandit.pytrees import show
 
+CODE = "code of the learner, losses or delays"
 FORMAT = "jaxbandit tuning 1"
 
 
@@ -72,6 +73,7 @@ class Record:
             raise ValueError(
                 f"file={str(file)!r}: it holds a tuning in {then}, and this is {now}; set jax_enable_x64 as it was, or give another file"
             )
+        identity = {CODE: self._identity.get(CODE), **identity}  # files of before it was recorded
         other = [name for name, value in self._identity.items() if name != "precision" and identity.get(name) != value]
         if other:
             raise ValueError(

@@ -1,11 +1,12 @@
 """What a tuning brings back."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.display import plus_minus, sparkline, table
+from jaxbandit._core.display import plus_minus, sparkline, table
 from jaxbandit.gradients.gradient import named_leaves
 
 Slopes = dict[str, tuple[Any, Any]]  # name -> derivative in its free numbers, standard error
@@ -25,12 +26,25 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Audit:
-    """The gradient in the free numbers at the end, twice: as the tuning used it, and by paired differences."""
+class Comparison:
+    """The gradient in the free numbers at one point of the path, twice: as the tuning used it, and by paired differences."""
 
     used: Slopes
     paired: Slopes
-    agrees: bool | None  # all within 4 standard errors and 10 %; None: the runs are too few to know the errors
+    agrees: bool | None  # all within 4 standard errors and 10%; None: the runs are too few to know the errors
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Audit:
+    """Comparisons of the gradient with paired differences at the start, in the middle and at the end of the path."""
+
+    points: dict[str, Comparison]  # "start", "middle", "end"
+
+    @property
+    def agrees(self) -> bool | None:
+        """False if any comparison disagrees; None if none does and one of them has too few runs."""
+        found = [one.agrees for one in self.points.values()]
+        return False if False in found else None if None in found else True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,14 +57,24 @@ class Tuned:
     after: Outcome
     audit: Audit | None
 
+    @property
+    def worse(self) -> bool:
+        """Whether the regret after tuning is higher than before, by more than four standard errors."""
+        return self.after.value - self.before.value > 4 * math.hypot(self.before.error, self.after.error)
+
     def __repr__(self) -> str:
         before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
-        return f"Tuned(regret {before} → {after}; {', '.join(f'{name} {text}' for name, text in self._moves('→'))})"
+        worse = " (WORSE)" if self.worse else ""
+        return f"Tuned(regret {before} → {after}{worse}; {', '.join(f'{name} {text}' for name, text in self._moves('→'))})"
 
     def _repr_html_(self) -> str:
         before, after = (plus_minus(one.value, one.error) for one in (self.before, self.after))
         steps = self.path["regret"]
-        return table("Tuned", [("regret", f"{before} → {after}"), *self._moves("→")], sparkline(np.arange(len(steps)), steps))
+        return table(
+            "Tuned",
+            [("regret", f"{before} → {after}{' (worse)' if self.worse else ''}"), *self._moves("→")],
+            sparkline(np.arange(len(steps)), steps),
+        )
 
     def _moves(self, arrow: str) -> list[tuple[str, str]]:
         return [(name, f"{_short(self.path[name][0])} {arrow} {_short(value)}") for name, value in self.values().items()]
@@ -59,9 +83,12 @@ class Tuned:
         values = ", ".join(f"{name} {text}" for name, text in self._moves("->"))
         before, after = self.before, self.after
         lines = [f"regret {before.value:.4g} ± {before.error:.2g} -> {after.value:.4g} ± {after.error:.2g}; {values}"]
+        if self.worse:
+            lines.append("WARNING: the regret after tuning is significantly higher than before")
         if self.audit is not None:
-            told = {True: "agrees", False: "DISAGREES", None: "cannot tell, with so few runs"}[self.audit.agrees]
-            lines.append(f"audit by paired differences: {told}")
+            verdict = {True: "agrees", False: "DISAGREES", None: "cannot tell, with so few runs"}[self.audit.agrees]
+            where = ", ".join(place for place, one in self.audit.points.items() if one.agrees is False)
+            lines.append(f"audit by paired differences: {verdict}{f' ({where})' if where else ''}")
         return "\n".join(lines)
 
     def values(self) -> dict[str, Any]:

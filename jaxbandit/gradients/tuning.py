@@ -11,18 +11,8 @@ import jax
 import numpy as np
 import optax
 
-from jaxbandit.cautions import no_more_about_burn_in
-from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
-from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
-from jaxbandit.gradients.gradient import named_leaves
-from jaxbandit.gradients.record import Record, Step, check_file
-from jaxbandit.gradients.tuned import Audit, Outcome, Slopes, Tuned
-from jaxbandit.measure import ControlVariates
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import float_dtype, is_numeric, show
-from jaxbandit.result import fingerprint
-from jaxbandit.simulation import simulate
-from jaxbandit.validation import (
+from jaxbandit._checks.cautions import no_more_about_burn_in
+from jaxbandit._checks.inputs import (
     check_game,
     check_outside_transformations,
     check_rounds,
@@ -31,8 +21,20 @@ from jaxbandit.validation import (
     given_key,
     is_whole,
 )
+from jaxbandit._core.fields import float_dtype, is_numeric, show
+from jaxbandit._engine.simulation import simulate
+from jaxbandit._io.progress import Progress
+from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
+from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
+from jaxbandit.gradients.gradient import named_leaves
+from jaxbandit.gradients.numbers import check_one_value
+from jaxbandit.gradients.record import CODE, Record, Step, check_file
+from jaxbandit.gradients.tuned import Audit, Comparison, Outcome, Slopes, Tuned
+from jaxbandit.measure import ControlVariates
+from jaxbandit.results.result import fingerprint
 
 Goal = Literal["mean", "worst"]
+FEWEST = 256  # runs of an audit at the start and in the middle, if there are as many
 STRETCH = 6  # steps whose mean regret is compared with that of as many before, to see whether anything is still gained
 
 
@@ -83,7 +85,8 @@ def tune(
         been stopped.
       estimator: of :func:`jaxbandit.regret_gradient`.
       fresh_runs: for the regret before and after, and for the audit; 2 or more.
-      audit: compare the last gradient with paired differences, and warn if they disagree.
+      audit: compare the gradient with paired differences at the start, in the middle and at the end of the path, and warn if
+        they disagree anywhere. A regret that is significantly higher after tuning than before raises a warning with or without.
       progress: show a progress bar.
 
     >>> import jax, jaxbandit as jb
@@ -147,7 +150,15 @@ def tune(
     fresh = {"rounds": rounds, "key": key, "runs": fresh_runs, "first_run": steps * runs}
     with Progress(progress, 2 * len(tasks) * fresh_runs * rounds, "before and after, on fresh runs") as bar:
         before, after = (_outcome(one, tasks, goal, {**fresh, "progress": bar}) for one in (learner, tuned))
-    return Tuned(tuned, path, before, after, _audit(tuned, tasks, which, goal, fresh, estimator) if audit else None)
+    points = {"start": learner, "middle": at(learner, which, frees[made // 2]), "end": tuned}
+    found = Tuned(tuned, path, before, after, _audit(points, tasks, which, goal, fresh, estimator) if audit else None)
+    if found.worse:
+        warnings.warn(
+            f"tune: the regret after tuning, {after.value:.4g} ± {after.error:.2g}, is significantly higher than before, "
+            f"{before.value:.4g} ± {before.error:.2g}; keep the start, or use estimator='paired', smaller steps or more runs",
+            stacklevel=2,
+        )
+    return found
 
 
 def _check_finite(numbers: Mapping[str, Any], told: str, remedy: str) -> None:
@@ -176,6 +187,7 @@ def _identity(
         "losses": [one["losses"] for one in marks],
         "delays": [one["delays"] for one in marks],
         "key": marks[0]["key"],
+        CODE: [[one[f"{part} code"] for part in ("learner", "losses", "delays")] for one in marks],
         "choice of hyperparameters": {name: one.constraint for name, one in which.items()},
         "precision": float_dtype().name,
         **options,
@@ -227,6 +239,8 @@ def check_tune(
     if fresh_runs < 2:
         raise ValueError(f"fresh_runs={show(fresh_runs)}: one run has no error to judge by; give 2 or more")
     tasks = list(itertools.product(_listed(losses), _listed(delays)))
+    for task in tasks:
+        check_one_value(learner, *task, runs)
     if not tasks:
         raise ValueError("losses, delays: give at least one law of each")
     for task in tasks:
@@ -264,28 +278,46 @@ def _outcome(learner: Any, tasks: Sequence[Any], goal: Goal, options: Mapping[st
 
 
 def _audit(
-    learner: Any,
+    points: Mapping[str, Any],
     tasks: Sequence[Any],
     which: Mapping[str, Coordinate],
     goal: Goal,
     options: Mapping[str, Any],
     estimator: Estimator | None,
 ) -> Audit:
+    """Compare the gradient with paired differences at each of the points, which are learners by name."""
+    # The end gets all runs: the start and the middle serve to find large errors.
+    few = {**options, "runs": max(options["runs"] // 4, min(options["runs"], FEWEST))}
+    audit = Audit(
+        {
+            place: _comparison(one, tasks, which, goal, options if place == "end" else few, estimator)
+            for place, one in points.items()
+        }
+    )
+    if audit.agrees is not True:
+        places = " and ".join(place for place, one in audit.points.items() if one.agrees is audit.agrees)
+        warnings.warn(
+            f"tune: the gradient disagrees with paired differences at the {places} of the path; "
+            "see Tuned.audit, and tune with estimator='paired' to be sure"
+            if audit.agrees is False
+            else f"tune: the gradient cannot be compared with paired differences at the {places} of the path, "
+            f"because its error is not known; give more than fresh_runs={options['runs']}",
+            stacklevel=3,
+        )
+    return audit
+
+
+def _comparison(
+    learner: Any,
+    tasks: Sequence[Any],
+    which: Mapping[str, Coordinate],
+    goal: Goal,
+    options: Mapping[str, Any],
+    estimator: Estimator | None,
+) -> Comparison:
     used, paired = (_objective(learner, tasks, which, goal, {**options, "estimator": one})[2] for one in (estimator, "paired"))
     largest = max(np.abs(slope).max() for slope, _ in paired.values())
     off = {name: np.abs(used[name][0] - paired[name][0]) - 4 * np.hypot(used[name][1], paired[name][1]) for name in which}
-    wrong = [name for name in which if np.any(off[name] > 0.1 * largest)]
-    unknown = [name for name in which if np.any(np.isnan(off[name]))]
-    if wrong:
-        warnings.warn(
-            f"tune: the gradient in {', '.join(wrong)} disagrees with paired differences at the end; "
-            "see Tuned.audit, and tune with estimator='paired' to be sure",
-            stacklevel=3,
-        )
-    elif unknown:
-        warnings.warn(
-            f"tune: whether the gradient in {', '.join(unknown)} agrees with paired differences cannot be told, for its error is not "
-            f"known; give more than fresh_runs={options['runs']}",
-            stacklevel=3,
-        )
-    return Audit(used, paired, False if wrong else None if unknown else True)
+    wrong = any(np.any(one > 0.1 * largest) for one in off.values())
+    unknown = any(np.any(np.isnan(one)) for one in off.values())
+    return Comparison(used, paired, False if wrong else None if unknown else True)

@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.blocks import Block, compiled, join, play_blocks
-from jaxbandit.game import Game
+from jaxbandit._core.fields import float_dtype, pytree_dataclass
+from jaxbandit._engine.blocks import Block, join, play_blocks
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.programs import Program
 from jaxbandit.gradients.branches import Branches, Without, exact_chance
 from jaxbandit.gradients.jump import JumpTangent
 from jaxbandit.gradients.programs import PerRun, Work, by_number, directional, regrets
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 BRANCHES = 8  # plays of a run that are drawn, on average
 SLOTS = 32  # for the branches of a run; if one has more, all is played again with more
@@ -28,12 +30,12 @@ class Tangents:
     weights: Any  # [n, slots, runs] d log p(arm, loss)/chance of each, by each number
 
 
-@compiled
-def _tangents(game: Game, record: jax.Array, *, which: tuple[int, ...], chunk: int) -> Tangents:
+@Program
+def _tangents(player: Player, game: Game, record: jax.Array, *, which: tuple[int, ...]) -> Tangents:
     """The jump tangent less what the plays with a branch have of it; ``game.measure`` ends with ``Branches``."""
 
     def regret(game: Game):
-        state, records = game.advance(game.start(), jnp.int32(0), record, False, chunk=chunk)
+        state, records = player.advance(game, player.start(game), jnp.int32(0), record)
         listed, value = state.measured[-1], game.regret(state)
         branches = listed["count"], listed["rounds"][:-1]
         return (value, listed["weights"][:-1]), (value, records.measured.get("control_variates"), *branches)
@@ -75,17 +77,18 @@ def unbiased(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool
 
 def _first_pass(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool) -> Tangents:
     chance = jnp.asarray(exact_chance(BRANCHES / work.rounds), float_dtype())
-    feedback, slots = JumpTangent(coins, jnp.asarray(work.rounds, float_dtype()), chance), SLOTS
+    hook, slots = JumpTangent(coins, jnp.asarray(work.rounds, float_dtype()), chance), SLOTS
+    player = dataclasses.replace(work.player, hook=hook)
     while True:
         measure = (*work.game.measure, Branches(work.game.learner, chance, slots, coins))
 
         def play(block: Block) -> Tangents:
-            game = dataclasses.replace(block.game, feedback=block.put(feedback))
-            found = jax.tree.map(np.asarray, _tangents(game, block.put(record), which=which, chunk=work.chunk))
+            found = jax.tree.map(np.asarray, _tangents(block.player, block.game, block.put(record), which=which))
             block.played(work.rounds)
             return dataclasses.replace(found, per_run=dataclasses.replace(found.per_run, rounds=None))
 
-        blocks = play_blocks(play, dataclasses.replace(work.game, measure=measure), size=work.size, progress=work.progress)
+        game = dataclasses.replace(work.game, measure=measure)
+        blocks = play_blocks(play, player, game, size=work.size, progress=work.progress)
         found = join(blocks, work.game.runs.size)
         if found.count.max() <= slots:
             return found
@@ -99,8 +102,10 @@ def _branches(work: Work, run: np.ndarray, rounds: np.ndarray, record: np.ndarra
 
     def play(block: Block) -> PerRun:
         without = Without(jnp.asarray(filled[block.first : block.first + work.size]))
-        found = regrets(dataclasses.replace(block.game, feedback=block.put(without)), block.put(record), chunk=work.chunk)
+        player = dataclasses.replace(block.player, hook=block.put(without))
+        found = regrets(player, block.game, block.put(record))
         block.played(work.rounds)
         return dataclasses.replace(jax.tree.map(np.asarray, found), rounds=None)
 
-    return join(play_blocks(play, game, size=work.size, progress=work.progress), run.size)
+    player = dataclasses.replace(work.player, hook=Without(jnp.zeros(work.size, jnp.int32)))
+    return join(play_blocks(play, player, game, size=work.size, progress=work.progress), run.size)

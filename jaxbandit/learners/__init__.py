@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from jaxbandit._core.fields import show, suggest
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
 from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.learners.bobw import BestOfBothWorlds
+from jaxbandit.learners.censored import CensoredKLUCB, CensoredThompson
 from jaxbandit.learners.colo import CoLo
 from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
@@ -23,7 +25,6 @@ from jaxbandit.learners.tsallis import TsallisINF
 from jaxbandit.learners.ucb import KLUCB, DelayedUCB1
 from jaxbandit.learners.uniform import Uniform
 from jaxbandit.learners.wrappers import BOLD, QPMD
-from jaxbandit.pytrees import show, suggest
 
 # The names of papers: what people call a learner.
 PAPERS = {
@@ -65,6 +66,8 @@ REGISTRY = Registry(
         "thompson": DelayedThompson,
         "delayed-ucb": DelayedUCB,
         "delayed-kl-ucb": DelayedKLUCB,
+        "censored-thompson": CensoredThompson,
+        "censored-kl-ucb": CensoredKLUCB,
         "successive-elimination": SuccessiveElimination,
         "phased-elimination": PhasedElimination,
         "opse": OptimisticPessimisticElimination,
@@ -83,6 +86,22 @@ REGISTRY = Registry(
     }
 )
 
+
+def make(name: str, *values: Any, **fields: Any) -> Any:
+    """Make a learner by its name in :data:`REGISTRY` or that of its paper, with the arguments of its class.
+
+    >>> import jaxbandit as jb
+    >>> jb.learners.make("bobw", max_delay=10)
+    BestOfBothWorlds(max_delay=10)
+    >>> jb.learners.make("MZS22", 10).factor
+    24.0
+    """
+    cls = REGISTRY.get(PAPERS.get(str(name).lower(), name))
+    if cls is None:
+        raise ValueError(f"learners.make({show(name)}): there is no such learner; {suggest(str(name), [*REGISTRY, *PAPERS])}")
+    return cls(*values, **fields)
+
+
 __all__ = [
     "PAPERS",
     "REGISTRY",
@@ -90,5 +109,6 @@ __all__ = [
     "Learner",
     "Observation",
     "Round",
+    "make",
     *(cls.__name__ for cls in REGISTRY.values()),
 ]

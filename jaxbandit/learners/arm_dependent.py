@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import one_hot, sums
-from jaxbandit.counting import Sum
+from jaxbandit._core.arms import one_hot, sums
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
+from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, scaled_sqrt
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
 
 @pytree_dataclass
@@ -82,7 +82,7 @@ class ArmDependentFTRL(Learner):
         num_arms = state.missing.shape[0]
         # What was added is taken away again, but for rounding: never below 0.
         missing = jnp.maximum(state.missing - observation.at_arm(inverse, num_arms), 0)
-        estimate = observation.at_arm(observation.loss * inverse, num_arms)
+        estimate = observation.at_arm(observation.weighted_loss * inverse, num_arms)
         return ArmDependentState(state.ftrl.add(estimate), missing, state.weight)
 
 

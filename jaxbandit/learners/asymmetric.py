@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, one_hot, sums
+from jaxbandit._core.arms import constant_min, one_hot, sums
+from jaxbandit._core.fields import Numbers, as_float, number, pytree_dataclass, static, told
+from jaxbandit._core.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
-from jaxbandit.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
-from jaxbandit.pytrees import Numbers, as_float, number, pytree_dataclass, static, told
 
 CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
 MOST_TURNS = 8

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min
+from jaxbandit._core.arms import constant_min
+from jaxbandit._core.fields import float_dtype, pytree_dataclass
+from jaxbandit._core.projection import Warm, hybrid_argmin_warm
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
-from jaxbandit.projection import Warm, hybrid_argmin_warm
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 
 @pytree_dataclass

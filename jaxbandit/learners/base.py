@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import one_hot
-from jaxbandit.pytrees import field_values, lists_to_arrays, number, pytree_dataclass, show
-from jaxbandit.randomness import Words
+from jaxbandit._core.arms import one_hot
+from jaxbandit._core.fields import field_values, lists_to_arrays, number, pytree_dataclass, show
+from jaxbandit._core.randomness import Words
 
 
 def multiplier(*, low: float = 1e-3) -> Any:
@@ -32,6 +32,7 @@ class Round(NamedTuple):
         ..., Words
     ]  # two fresh random words for each run; words(n) another pair for each n (uint32, shapes broadcast)
     is_outstanding: Callable[[jax.Array], jax.Array]  # of a round s ([] or [...] int32): s < t and s + d_s >= t
+    restrict: Callable[[jax.Array], jax.Array] = lambda values: values  # ``[K, ...]``, ∞ at arms withdrawn from a live agent
 
     @property
     def time(self) -> jax.Array:
@@ -59,15 +60,17 @@ class Observation(NamedTuple):
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
 
         (ℓ - B)/max(x_s, floor) in the row of the played arm, plus B in every row; x_s is of the time of the play, B the
-        ``baseline [K, ...]``. It carries the jump tangent, so a learner whose feedback enters only here is differentiated
+        ``baseline [K, ...]``. The floor is ``[K, ...]``, or ``[...]`` for the played arm. It carries the jump tangent, so a learner whose feedback enters only here is differentiated
         right; see :class:`ImportanceWeighted`.
         """
         # The probability of a play that was never made may be 0: put a safe value in before dividing.
         loss = self.loss if baseline is None else self.loss - baseline
         probability = self.probability if self.jump is None else lax.stop_gradient(self.probability)
         divisor = probability if floor is None else jnp.maximum(probability, floor)
+        if floor is not None and self.jump is not None:  # at a tie the derivative is that of the probability, in the jump
+            divisor = jnp.where(floor > probability, floor, probability)
         weighted = jnp.where(self.arrived, loss, 0) / jnp.where(self.arrived, divisor, 1)
-        estimate = self.at_arm(weighted, num_arms) if self.jump is None else self.jump.estimate(self, weighted, floor)
+        estimate = self.at_arm(weighted, num_arms) if self.jump is None else self.jump.estimate(self, weighted, floor, baseline)
         estimate = estimate if baseline is None else jnp.where(self.arrived, baseline, 0) + estimate
         return estimate if self.weight is None else self.weight * estimate
 
@@ -75,20 +78,27 @@ class Observation(NamedTuple):
         """``value [...]`` in the row of the played arm, 0 elsewhere; ``[K, ...]``."""
         return jnp.where(one_hot(self.arm, num_arms), value, jnp.zeros((), value.dtype))
 
+    @property
+    def weighted_loss(self) -> jax.Array:
+        """The loss times ``weight``, for estimates that :meth:`loss_estimate` does not make."""
+        return self.loss if self.weight is None else self.weight * self.loss
+
 
 class Learner:
     """Base of every learner: all that may be asked of one, with defaults.
 
     A learner must have :meth:`init`, :meth:`act` and :meth:`observe`, and be a pytree of its hyperparameters
-    (:func:`jaxbandit.pytrees.pytree_dataclass` makes it one). A class with just these need not inherit: :func:`as_learner`
+    (:func:`jaxbandit._core.fields.pytree_dataclass` makes it one). A class with just these need not inherit: :func:`as_learner`
     supplies the rest. Each trait may be a constant of the class, a static field or a property.
     """
 
+    batched: bool = (
+        True  # methods work on arrays [K, ...] of any number of runs; False: on those of one run, see :class:`SingleRun`
+    )
     watches_plays: bool = False  # `act` calls `round.is_outstanding`
     adds_only: bool = False  # `observe` is state + f(observation), leaf by leaf, with an f that looks at no state
     adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
     importance_weighted: bool = False  # feedback enters only through `Observation.loss_estimate`: see ImportanceWeighted
-    has_floor: bool = False  # it gives `loss_estimate` a floor
     takes_sums: bool = (
         False  # `observe` only adds up losses: what comes in a round may come as one sum, of nobody knows which plays
     )
@@ -120,6 +130,13 @@ class Learner:
         """
         return memo, state
 
+    def propensity(self, state: Any, round: Round, arm: jax.Array) -> jax.Array | None:
+        """The probability ``[...]`` of ``arm`` given the history, over all draws of :meth:`act`; ``state`` is the one given to it.
+
+        Live agents call this for learners whose ``act`` draws random numbers. None: not known.
+        """
+        return None
+
     def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array] | None:
         """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
 
@@ -131,9 +148,12 @@ class Learner:
         """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
         return None
 
-    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
-        """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown."""
-        return jnp.full_like(probabilities, jnp.inf)
+    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array | None:
+        """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown.
+
+        None: it is derived from ``act`` by automatic differentiation, which takes more time than a formula.
+        """
+        return None
 
     def jumps_far(self) -> bool:
         """Whether, with these numbers, single losses move probabilities so far that the jump tangent is known to be biased."""
@@ -142,7 +162,8 @@ class Learner:
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
         """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``.
 
-        The jump tangent takes its derivative too; where B is a step, give it that of a narrow ramp.
+        Needed where ``observe`` gives a baseline: the jump tangent takes its derivative too. Where B is a step, give it the
+        derivative of a narrow ramp.
         """
         return jnp.zeros_like(probabilities)
 
@@ -159,8 +180,8 @@ OPTIONAL = {name for name in vars(Learner) if not name.startswith("_")} - {"init
 class ImportanceWeighted(Learner):
     """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
 
-    A learner of your own that inherits from this gets fast gradients; :meth:`Learner.stiffness` and :meth:`Learner.baseline`
-    sharpen them and may be left as they are.
+    A learner of your own that inherits from this gets fast gradients. Its stiffness and floor are derived from its
+    methods; :meth:`Learner.stiffness` and :meth:`Learner.baseline` are optional formulas.
     """
 
     importance_weighted: bool = True
@@ -182,12 +203,58 @@ class _Plain(Learner):
         return self.learner.observe(state, observation)
 
 
+@pytree_dataclass
+class SingleRun(Learner):
+    """A learner for one run, ``batched = False``, mapped over the runs.
+
+    It has ``init(num_arms)``, ``act(state, round)`` and ``observe(state, observation)``, with arrays ``[K]`` per arm and plain numbers
+    per run. ``observe`` is called for every round and its result is dropped where nothing has arrived.
+    """
+
+    learner: Any
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+        def for_runs(leaf: ArrayLike) -> jax.Array:
+            leaf = jnp.asarray(leaf)
+            return jnp.broadcast_to(leaf.reshape(*leaf.shape, *[1] * len(runs_shape)), (*leaf.shape, *runs_shape))
+
+        return jax.tree.map(for_runs, self.learner.init(num_arms))
+
+    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
+        shape = round.words().first.shape
+        if not shape:
+            return self.learner.act(state, round)
+
+        def one(run, state, t, outstanding, total):
+            def words(pair: Any = 0) -> Words:
+                return Words(*(word[run] for word in round.words(pair)))
+
+            mine = Round(t, outstanding, total, words, lambda s: round.is_outstanding(jnp.broadcast_to(s, shape))[run])
+            return self.learner.act(state, mine)
+
+        numbers = [jnp.broadcast_to(number, shape) for number in (round.t, round.outstanding, round.total_outstanding)]
+        runs = jnp.arange(shape[0], dtype=jnp.uint32)
+        return jax.vmap(one, -1, -1)(runs, state, *numbers)
+
+    def observe(self, state: Any, observation: Observation) -> Any:
+        shape = observation.arm.shape
+        given = observation._replace(
+            arrived=jnp.broadcast_to(observation.arrived, shape), origin=jnp.broadcast_to(observation.origin, shape)
+        )
+
+        def one(state, observation):
+            after = self.learner.observe(state, observation)
+            return jax.tree.map(lambda new, old: jnp.where(observation.arrived, new, old).astype(old.dtype), after, state)
+
+        return jax.vmap(one, -1, -1)(state, given) if shape else one(state, given)
+
+
 def as_learner(learner: Any) -> Learner:
     """``learner`` itself, or one with all defaults in front of an object that only has ``init``, ``act`` and ``observe``."""
     if isinstance(learner, type):
         raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
     if isinstance(learner, Learner):
-        return learner
+        return learner if learner.batched else SingleRun(learner)
     # Anything may have come here from the user, so its methods can only be asked for by name.
     missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
     if missing:
@@ -195,8 +262,8 @@ def as_learner(learner: Any) -> Learner:
             f"learner={show(learner)}: give a learner such as jb.TsallisINF(); one of your own has the methods init, act and observe, "
             f"and here {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
-    more = sorted(OPTIONAL & {*dir(type(learner))} - {*field_values(learner)})
+    more = sorted(OPTIONAL & {*dir(type(learner))} - {*field_values(learner), "batched"})
     if more:
         name = type(learner).__name__
         raise TypeError(f"learner={name}(…): {name}.{more[0]} counts only in a class that inherits from jb.learners.Learner")
-    return _Plain(learner)
+    return _Plain(learner) if getattr(learner, "batched", True) else SingleRun(learner)  # a plain class may declare it

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxbandit._core.fields import number, pytree_dataclass, told
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
-from jaxbandit.pytrees import number, pytree_dataclass, told
 
 
 @pytree_dataclass

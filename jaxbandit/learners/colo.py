@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit import randomness
-from jaxbandit.arms import draw, one_hot, pick
+from jaxbandit._core import randomness
+from jaxbandit._core.arms import one_hot
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
 from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.decision import decide
 from jaxbandit.learners.wrappers import Wrapper, base_memo, undelayed
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
 
 @pytree_dataclass
@@ -81,14 +82,12 @@ class CoLo(Wrapper):
 
         drawn = (randomness.uniform(words.first, grain) < 1 / stretch) | (state.played == 0)
         own = undelayed(clock, lambda pair=0: round.words(jnp.asarray(pair, jnp.uint32) + 1))
-        probabilities, memo, answered = self.inner.act(base, own)
-        arm = draw(probabilities, randomness.uniform(words.second, grain))
-        probability = pick(probabilities, arm)
-        answered = self.inner.played(answered, own, arm, probability)
-        new = CoLoState(base, answered, memo, arm, probability, clock, jnp.ones_like(clock), jnp.zeros_like(state.total))
+        made = decide(self.inner, base, own, randomness.uniform(words.second, grain))
+        answer = made.state, made.memo, made.arm, made.probability
+        new = CoLoState(base, *answer, clock, jnp.ones_like(clock), jnp.zeros_like(state.total))
         same = CoLoState(*(base, state.answered, state.memo, state.arm, state.probability, clock, state.played + 1, state.total))
         state = _where(drawn, new, same)
-        return one_hot(state.arm, probabilities.shape[0]).astype(probabilities.dtype), (), state
+        return one_hot(state.arm, made.probabilities.shape[0]).astype(made.probabilities.dtype), (), state
 
     def observe(self, state: CoLoState, observation: Observation) -> CoLoState:
         window = self._window()

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import one_hot, sums
-from jaxbandit.counting import compensated_add
+from jaxbandit._core.arms import one_hot, sums
+from jaxbandit._core.fields import Numbers, float_dtype, is_concrete, named, number, pytree_dataclass, told
+from jaxbandit._core.ring import write_own_row
+from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.ucb import uniform_over_smallest
-from jaxbandit.pytrees import Numbers, float_dtype, is_concrete, named, number, pytree_dataclass, told
-from jaxbandit.rows import write_own_row
 
 NEWTON_STEPS = 6  # float64 has its last digits after 5
 
@@ -48,7 +48,7 @@ class Conversions(Learner):
         divisor = jnp.where(known, expected, 1)
         mean = (state.rewards + state.error) / divisor
         index = self.index(mean, plays, divisor, (1 + self.epsilon) * jnp.log(round.time))
-        return uniform_over_smallest(jnp.where(known, -index, -jnp.inf)), (), state
+        return uniform_over_smallest(round.restrict(jnp.where(known, -index, -jnp.inf))), (), state
 
     def _expected(self, state: ConversionState, round: Round) -> jax.Array:
         """Ñ ``[K, ...]``: the plays of each arm, each with the probability that its conversion would have come by now."""
@@ -94,7 +94,7 @@ class DelayedUCB(Conversions):
       epsilon: ε.
 
     >>> import jax, jaxbandit as jb
-    >>> shape = jb.delays.LossDependent(law_if_one=jb.delays.PacketLoss(0.0), law_if_zero=jb.delays.UniformRandom(0, 3))
+    >>> shape = jb.delays.LossDependent(no_conversion=jb.delays.PacketLoss(0.0), conversion=jb.delays.UniformRandom(0, 3))
     >>> jb.simulate(jb.DelayedUCB(curve=[0.25, 0.5, 0.75, 1.0]), jb.losses.Bernoulli(rewards=[0.3, 0.5]), shape, rounds=100,
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
@@ -125,7 +125,7 @@ class DelayedKLUCB(Conversions):
       epsilon: ε.
 
     >>> import jax, jaxbandit as jb
-    >>> shape = jb.delays.LossDependent(law_if_one=jb.delays.PacketLoss(0.0), law_if_zero=jb.delays.UniformRandom(0, 3))
+    >>> shape = jb.delays.LossDependent(no_conversion=jb.delays.PacketLoss(0.0), conversion=jb.delays.UniformRandom(0, 3))
     >>> jb.simulate(jb.DelayedKLUCB(curve=[0.25, 0.5, 0.75, 1.0]), jb.losses.Bernoulli(rewards=[0.03, 0.05]), shape,
     ...             rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, one_hot
+from jaxbandit._core.arms import constant_min, one_hot
+from jaxbandit._core.fields import number, pytree_dataclass, told
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import number, pytree_dataclass, told
 
 
 def surviving(active: jax.Array, observed: Observed, horizon: ArrayLike) -> jax.Array:

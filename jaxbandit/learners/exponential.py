@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, sums
+from jaxbandit._core.arms import constant_min, sums
+from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
 from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
 
 
 class ExponentialWeights(ImportanceWeighted):

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import one_hot, sums
-from jaxbandit.counting import compensated_add
+from jaxbandit._core.arms import one_hot, sums
+from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static
+from jaxbandit._core.ring import read_row, write_own_row
+from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.learners.thompson import beta_odds
+from jaxbandit.learners.thompson import beta_odds, thompson_propensity
 from jaxbandit.learners.ucb import uniform_over_smallest
-from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static
-from jaxbandit.rows import read_row, write_own_row
 
 
 @jax.custom_jvp
@@ -66,7 +66,7 @@ class Window:
         gone = one_hot(arm, num_arms)
         total, error = compensated_add(self.total, self.error, jnp.where(gone, -value, 0))
         # The minimum and the maximum change nothing, for arms are -1 or more and rounds 1 or more. They make what is written, here and
-        # in `add`, depend on what was read, without which XLA copies the window in every round (see the head of jaxbandit/pending.py).
+        # in `add`, depend on what was read, without which XLA copies the window in every round (see the head of jaxbandit/_engine/queues/listed.py).
         arms = write_own_row(self.arms, jnp.minimum(arm, -1), row)
         now = jnp.broadcast_to(jnp.maximum(round.t, (value < 0).astype(jnp.int32)), self.now.shape)
         return Window(arms, self.values, self.count - gone.astype(jnp.int32), total, error, now)
@@ -107,16 +107,21 @@ class Discounted:
         )
 
 
-def optimistic(counts: jax.Array, losses: jax.Array, budget: ArrayLike) -> jax.Array:
+def optimistic(round: Round, counts: jax.Array, losses: jax.Array, budget: ArrayLike) -> jax.Array:
     """The probabilities of UCB1: the smallest mean loss less √(budget/count), unobserved arms first, ties at random."""
     seen = counts > 0
     divisor = jnp.where(seen, counts, 1)
-    return uniform_over_smallest(jnp.where(seen, losses / divisor - jnp.sqrt(budget / divisor), -jnp.inf))
+    return uniform_over_smallest(round.restrict(jnp.where(seen, losses / divisor - jnp.sqrt(budget / divisor), -jnp.inf)))
 
 
 def sampled(round: Round, counts: jax.Array, losses: jax.Array) -> jax.Array:
     """The arm with the smallest of the draws from Beta(1 + losses, 1 + counts - losses), as one-hot probabilities."""
-    return uniform_over_smallest(beta_odds(round.words, 1 + losses, 1 + jnp.maximum(counts - losses, 0)))
+    return uniform_over_smallest(round.restrict(beta_odds(round.words, *posterior(counts, losses))))
+
+
+def posterior(counts: jax.Array, losses: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The parameters of the Beta distributions, each of at least 1."""
+    return 1 + losses, 1 + jnp.maximum(counts - losses, 0)
 
 
 @pytree_dataclass
@@ -150,7 +155,7 @@ class SlidingWindowUCB(Learner):
 
     def act(self, state: Window, round: Round) -> tuple[jax.Array, Any, Window]:
         budget = self.alpha * jnp.log(jnp.minimum(round.time, self.window))
-        return optimistic(state.counts(), state.losses(), budget), (), state.next(round)
+        return optimistic(round, state.counts(), state.losses(), budget), (), state.next(round)
 
     def observe(self, state: Window, observation: Observation) -> Window:
         return state.add(observation)
@@ -184,6 +189,9 @@ class SlidingWindowThompson(Learner):
 
     def act(self, state: Window, round: Round) -> tuple[jax.Array, Any, Window]:
         return sampled(round, state.counts(), state.losses()), (), state.next(round)
+
+    def propensity(self, state: Window, round: Round, arm: jax.Array) -> jax.Array:
+        return thompson_propensity(round, *posterior(state.counts(), state.losses()), arm)
 
     def observe(self, state: Window, observation: Observation) -> Window:
         return state.add(observation)
@@ -222,7 +230,7 @@ class DiscountedUCB(Learner):
     def act(self, state: Discounted, round: Round) -> tuple[jax.Array, Any, Discounted]:
         state = state.next(round, self.discount)
         budget = self.alpha * jnp.log(jnp.maximum(sums(state.count)[0], 1))
-        return optimistic(state.count, state.total, budget), (), state
+        return optimistic(round, state.count, state.total, budget), (), state
 
     def observe(self, state: Discounted, observation: Observation) -> Discounted:
         return state.add(observation, self.discount)
@@ -259,6 +267,10 @@ class DiscountedThompson(Learner):
     def act(self, state: Discounted, round: Round) -> tuple[jax.Array, Any, Discounted]:
         state = state.next(round, self.discount)
         return sampled(round, state.count, state.total), (), state
+
+    def propensity(self, state: Discounted, round: Round, arm: jax.Array) -> jax.Array:
+        state = state.next(round, self.discount)
+        return thompson_propensity(round, *posterior(state.count, state.total), arm)
 
     def observe(self, state: Discounted, observation: Observation) -> Discounted:
         return state.add(observation, self.discount)

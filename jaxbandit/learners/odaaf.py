@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, one_hot
-from jaxbandit.counting import compensated_add
+from jaxbandit._core.arms import constant_min, one_hot
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
+from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, told
 
 MOST_PLAYS = 2.0**30  # a phase is never longer
 

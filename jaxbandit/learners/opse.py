@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, one_hot
+from jaxbandit._core.arms import constant_min, one_hot
+from jaxbandit._core.fields import pytree_dataclass, told
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.elimination import next_arm, surely
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import pytree_dataclass, told
 
 
 @pytree_dataclass

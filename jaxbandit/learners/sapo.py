@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, one_hot, sums
-from jaxbandit.counting import compensated_add
+from jaxbandit._core.arms import constant_min, one_hot, sums
+from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, show, told
+from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round, as_learner
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.skipping import ZimmertSeldin
 from jaxbandit.learners.ucb import Observed
-from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, show, told
 
 LEVELS = 16  # how often a probability is halved at most; phases double, so that more would take 2^16 first phases
 

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.counting import Count
+from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static
+from jaxbandit._core.sums import Count
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
-from jaxbandit.pytrees import float_dtype, number, pytree_dataclass, static
 
 
 @pytree_dataclass
@@ -170,7 +170,6 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
     watches_plays: ClassVar[bool] = True
-    has_floor: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> SkippingState:
         return SkippingState.start(num_arms, runs_shape)

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import one_hot, pick, sums
+from jaxbandit._core.arms import one_hot, pick, sums
+from jaxbandit._core.fields import Numbers, float_dtype, number, pytree_dataclass, static, told
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
 from jaxbandit.learners.exponential import soft_leader
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.losses.states import check_rows
-from jaxbandit.pytrees import Numbers, float_dtype, number, pytree_dataclass, static, told
 
 
 class ByStates(Learner):
@@ -37,7 +37,7 @@ def weights_of(column: jax.Array, probabilities: jax.Array) -> jax.Array:
 
 def add_by_state(loss_estimates: jax.Array, observation: Observation) -> jax.Array:
     """The estimates ``[K, ...]`` after a loss, whose memo has the weights of its state."""
-    return loss_estimates + jnp.where(observation.arrived, observation.memo * observation.loss, 0)
+    return loss_estimates + jnp.where(observation.arrived, observation.memo * observation.weighted_loss, 0)
 
 
 @pytree_dataclass
@@ -50,7 +50,7 @@ class StateExp3(ByStates):
 
     A loss tells of every arm that may lead to its state: the variance grows with the number S of states, not of arms. The analysed form
     is ``BOLD(StateExp3(transitions, T/(d + 1), 0), capacity=d + 1)``, d + 1 copies that take turns and see no delay:
-    :func:`jaxbandit.theory.state_exp3`.
+    :func:`jaxbandit.theory.bounds.state_exp3`.
 
     Args:
       transitions: ``[K, S]``, P(s|a); every row sums to 1.

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit import randomness
-from jaxbandit.arms import constant_min, one_hot, pick
+from jaxbandit._core import randomness
+from jaxbandit._core.arms import constant_min, one_hot, pick
+from jaxbandit._core.fields import Numbers, number, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.propensity import smallest_of_betas
 from jaxbandit.learners.ucb import Observed, uniform_over_smallest
-from jaxbandit.pytrees import pytree_dataclass
 
 MOST_ROWS = 32  # arms of which one at a time is looked at again
 
@@ -26,6 +27,10 @@ class DelayedThompson(Learner):
 
     with sums over the observed plays of arm i. The draw is part of the learner: the probabilities are one-hot.
 
+    Args:
+      prior_losses: earlier losses that count as observed, one number for each arm ``[K]``; None: none, a uniform prior.
+      prior_rewards: earlier rewards (1 - loss) that count as observed.
+
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.thompson import DelayedThompson
     >>> jb.simulate(DelayedThompson(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
@@ -36,17 +41,40 @@ class DelayedThompson(Learner):
     Biometrika 1933.
     """
 
+    prior_losses: Numbers | None = number(default=None, high=1e6, axes="K")
+    prior_rewards: Numbers | None = number(default=None, high=1e6, axes="K")
+
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Observed:
         return Observed.start(num_arms, runs_shape)
 
     def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
+        return uniform_over_smallest(round.restrict(beta_odds(round.words, *self._posterior(state)))), (), state
+
+    def propensity(self, state: Observed, round: Round, arm: jax.Array) -> jax.Array:
+        return thompson_propensity(round, *self._posterior(state), arm)
+
+    def _posterior(self, state: Observed) -> tuple[jax.Array, jax.Array]:
         bad = state.losses + state.error
         good = state.counts.astype(bad.dtype) - bad
-        odds = beta_odds(round.words, 1 + bad, 1 + jnp.maximum(good, 0))
-        return uniform_over_smallest(odds), (), state
+        losses, rewards = (_per_arm(prior, bad) for prior in (self.prior_losses, self.prior_rewards))
+        return 1 + losses + bad, 1 + rewards + jnp.maximum(good, 0)
 
     def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)
+
+
+def _per_arm(prior: Numbers | None, like: jax.Array) -> jax.Array:
+    """``[K]`` or ``[K, runs]`` numbers with the axes of ``like [K, ...]``."""
+    if prior is None:
+        return jnp.zeros((), like.dtype)
+    prior = jnp.asarray(prior, like.dtype)
+    return prior.reshape(*prior.shape, *[1] * (like.ndim - prior.ndim))
+
+
+def thompson_propensity(round: Round, alpha: jax.Array, beta: jax.Array, arm: jax.Array) -> jax.Array:
+    """The probability ``[...]`` that ``arm`` has the smallest draw from Beta(alpha, beta), among the arms not withdrawn."""
+    withdrawn = jnp.isinf(round.restrict(jnp.zeros_like(alpha)))
+    return smallest_of_betas(jnp.where(withdrawn, 1e6, alpha), jnp.where(withdrawn, 1, beta), arm)
 
 
 def beta_odds(words: Callable[[jax.Array], randomness.Words], alpha: jax.Array, beta: jax.Array) -> jax.Array:

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit import randomness
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.wrappers import Wrapper
-from jaxbandit.pytrees import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
 
 
 @pytree_dataclass
@@ -86,8 +86,11 @@ class LimitedTracking(Wrapper):
     def observe(self, state: TrackingState, observation: Observation) -> TrackingState:
         tracked, memo = observation.memo
         seen = observation.arrived & tracked
-        weight = 1 / self.chance()
-        mine = observation._replace(arrived=seen, arm=jnp.where(seen, observation.arm, -1), memo=memo, weight=weight)
+        # ZimmertSeldin(skipping=True) and RobustBestOfBothWorlds count the outstanding plays that they skipped: they must see each
+        # play arrive. A play that is not tracked has weight 0, which is enough where feedback enters through loss estimates alone.
+        shown = observation.arrived if self.inner.importance_weighted else seen
+        weight = jnp.where(tracked, 1 / self.chance(), 0)
+        mine = observation._replace(arrived=shown, arm=jnp.where(shown, observation.arm, -1), memo=memo, weight=weight)
         return TrackingState(self.inner.observe(state.base, mine), state.tracked - seen.astype(jnp.int32))
 
 

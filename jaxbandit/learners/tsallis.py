@@ -8,9 +8,9 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
+from jaxbandit._core.fields import number, pytree_dataclass, static
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
-from jaxbandit.pytrees import number, pytree_dataclass, static
 
 SLOW = 0.7  # scale below which the jump tangent was seen to be off by 2 to 30 %: docs/gradients.md
 CROSSING = 0.2  # how far from the threshold, in log x, a derivative of the baseline is taken; its square is what that leaves

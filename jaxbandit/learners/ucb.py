@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit.arms import constant_min, sums
-from jaxbandit.counting import compensated_add
-from jaxbandit.elementary import log1p_from_zero, one_minus_exp
+from jaxbandit._core.arms import constant_min, sums
+from jaxbandit._core.fast_math import log1p_from_zero, one_minus_exp
+from jaxbandit._core.fields import float_dtype, number, pytree_dataclass
+from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.pytrees import float_dtype, number, pytree_dataclass
 
 
 @pytree_dataclass
@@ -86,7 +86,7 @@ class DelayedUCB1(Learner):
     def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
         bonus = jnp.sqrt(self.alpha * jnp.log(round.time) / state.number())
         lower = jnp.where(state.counts > 0, state.mean() - bonus, -jnp.inf)
-        return uniform_over_smallest(lower), (), state
+        return uniform_over_smallest(round.restrict(lower)), (), state
 
     def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)
@@ -122,7 +122,7 @@ class KLUCB(Learner):
     def act(self, state: Observed, round: Round) -> tuple[jax.Array, Any, Observed]:
         level = self.alpha * jnp.log(round.time) / state.number()
         lowest = lowest_mean_logit(state.mean(), state.mean_reward(), level)
-        return uniform_over_smallest(jnp.where(state.counts > 0, lowest, -jnp.inf)), (), state
+        return uniform_over_smallest(round.restrict(jnp.where(state.counts > 0, lowest, -jnp.inf))), (), state
 
     def observe(self, state: Observed, observation: Observation) -> Observed:
         return state.add(observation)

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
+from jaxbandit._core.fields import float_dtype, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 
 @pytree_dataclass

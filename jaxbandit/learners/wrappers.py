@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit import randomness
-from jaxbandit.arms import constant_min, draw, one_hot, pick
+from jaxbandit._core import randomness
+from jaxbandit._core.arms import constant_min, one_hot, pick
+from jaxbandit._core.fields import float_dtype, named, pytree_dataclass, show, static
+from jaxbandit._core.ring import read_row, write_own_row
 from jaxbandit.learners.base import Learner, Observation, Round, as_learner
-from jaxbandit.pytrees import float_dtype, named, pytree_dataclass, show, static
-from jaxbandit.rows import read_row, write_own_row
+from jaxbandit.learners.decision import decide
 
 
 class Wrapper(Learner):
@@ -149,12 +150,9 @@ class QPMD(Sized):
         """The base's next answer; ``number`` counts the questions of this round, each with two pairs of words of its own."""
         clock = dialogue.clock + 1
         round = undelayed(clock, lambda pair=0: randomness.fold(words, 2 * number + 1, pair))
-        probabilities, memo, base = self.inner.act(dialogue.base, round)
         uniform = randomness.uniform(randomness.fold(words, 2 * number).first, randomness.grain(float_dtype()))
-        arm = draw(probabilities, uniform)
-        probability = pick(probabilities, arm)
-        base = self.inner.played(base, round, arm, probability)
-        return Dialogue(base, memo, arm, probability, clock, dialogue.fed)
+        made = decide(self.inner, dialogue.base, round, uniform)
+        return Dialogue(made.state, made.memo, made.arm, made.probability, clock, dialogue.fed)
 
     def _row(self, count, arm, num_arms):
         return count % self.capacity * num_arms + arm

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 
 
-def read_columns(name: str, source: Any, wanted: dict[str, str]) -> dict[str, list]:
-    """The wanted columns by argument, as lists of texts, numbers or dates."""
+def read_columns(name: str, source: Any, wanted: dict[str, str]) -> tuple[dict[str, list], np.ndarray]:
+    """The wanted columns by argument, as lists of texts, numbers or dates; and which rows ``[n]`` repeat an earlier one.
+
+    A row repeats another if all columns of the source are equal, not only the wanted ones.
+    """
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.is_dir():
@@ -33,7 +36,17 @@ def read_columns(name: str, source: Any, wanted: dict[str, str]) -> dict[str, li
     picked = {argument: rows(header.index(column)) for argument, column in wanted.items()}
     if not picked["action"]:
         raise ValueError(f"{name}: the log has no rows; it needs one action or more")
-    return picked
+    return picked, _repeated([rows(index) for index in range(len(header))])
+
+
+def _repeated(columns: list[list]) -> np.ndarray:
+    seen: set[tuple[str, ...]] = set()
+    found = []
+    for row in zip(*columns, strict=True):
+        content = tuple(map(str, row))
+        found.append(content in seen)
+        seen.add(content)
+    return np.array(found, bool)
 
 
 def _csv(name: str, path: Path) -> tuple[list[str], Any]:

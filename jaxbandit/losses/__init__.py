@@ -7,11 +7,12 @@ declares all that may be asked of a law.
 """
 
 from jaxbandit.losses.base import Losses
-from jaxbandit.losses.coins import Bernoulli, Drifting, StochasticallyConstrained, Switching
+from jaxbandit.losses.coins import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
 from jaxbandit.losses.states import ThroughStates
 from jaxbandit.losses.table import Table
+from jaxbandit.losses.zero_inflated import ZeroInflated
 
 REGISTRY: dict[str, type[Losses]] = {
     "bernoulli": Bernoulli,
@@ -20,9 +21,11 @@ REGISTRY: dict[str, type[Losses]] = {
     "table": Table,
     "stochastically-constrained": StochasticallyConstrained,
     "switching": Switching,
+    "delay-matched-switching": DelayMatchedSwitching,
     "drifting": Drifting,
     "corrupted": Corrupted,
     "through-states": ThroughStates,
+    "zero-inflated": ZeroInflated,
 }
 
 __all__ = [
@@ -31,10 +34,12 @@ __all__ = [
     "Beta",
     "ClippedNormal",
     "Corrupted",
+    "DelayMatchedSwitching",
     "Drifting",
     "Losses",
     "StochasticallyConstrained",
     "Switching",
     "Table",
     "ThroughStates",
+    "ZeroInflated",
 ]

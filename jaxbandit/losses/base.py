@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.arms import pick
-from jaxbandit.pytrees import is_concrete, is_numeric, lists_to_arrays, show
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import is_concrete, is_numeric, lists_to_arrays, show
 
 
 class Losses:
@@ -24,7 +24,6 @@ class Losses:
     length: int | None = None  # how many rounds there are losses for; None: any number
     chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
     value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
-    by_run: tuple[str, ...] = ()  # fields that may also have the runs as last axis in `expected` and `sample`, on arrays of runs
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
@@ -45,6 +44,10 @@ class Losses:
         """E[ℓ²] of each arm in round t, ``[K]``; as given here right for losses 0 and 1. Sharpens gradients, nothing else."""
         return self.expected(t)
 
+    def prepare(self) -> "Losses":
+        """The law that the rounds use: what :meth:`expected` needs that can be computed once, before round 1."""
+        return self
+
     def check(self) -> None:
         """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
@@ -64,6 +67,8 @@ class WithMeans(Losses):
                 raise ValueError(
                     f"{name}(rewards={show(rewards)}): mean rewards must be numbers between 0 and 1, one for each arm"
                 )
+            if is_concrete(rewards) and not np.all((np.asarray(rewards) >= 0) & (np.asarray(rewards) <= 1)):
+                raise ValueError(f"{name}(rewards={show(rewards)}): mean rewards must lie between 0 and 1")
             object.__setattr__(self, "means", 1 - (np.asarray(rewards) if is_concrete(rewards) else jnp.asarray(rewards)))
         super().__post_init__()
 

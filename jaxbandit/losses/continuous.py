@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
-from jaxbandit.arms import pick
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import Numbers, number, pytree_dataclass
 from jaxbandit.losses.base import WithMeans
-from jaxbandit.pytrees import Numbers, number, pytree_dataclass
 
 
 @pytree_dataclass

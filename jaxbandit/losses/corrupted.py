@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxbandit._core.fields import MOST_ROUNDS, number, pytree_dataclass, whole_number
 from jaxbandit.losses.base import Losses
-from jaxbandit.pytrees import MOST_ROUNDS, number, pytree_dataclass, whole_number
 
 
 @pytree_dataclass

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.arms import draw, pick
+from jaxbandit._core.arms import draw, pick
+from jaxbandit._core.fields import Numbers, is_concrete, number, pytree_dataclass, show
 from jaxbandit.losses.base import Losses
-from jaxbandit.pytrees import Numbers, is_concrete, number, pytree_dataclass, show
 
 WITHIN = 1e-4  # how far the sum of a row may be from 1
 
@@ -66,6 +66,9 @@ class ThroughStates(Losses):
             )
         check_rows(f"{name}(transitions=…)", self.transitions)
 
+    def prepare(self) -> "ThroughStates":
+        return ThroughStates(self.transitions, self.losses.prepare())
+
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.transitions) @ self.losses.expected(t)
 
@@ -90,12 +93,15 @@ class ThroughStates(Losses):
 
 
 def check_rows(name: str, transitions: Numbers) -> None:
-    """Raise if a row of P(s|a) does not sum to 1."""
+    """Raise if a row of P(s|a), ``[K, S]`` or ``[K, S, runs]``, does not sum to 1."""
     if not is_concrete(transitions):
         return
     sums = np.asarray(transitions, np.float64).sum(1)
-    wrong = np.flatnonzero(np.abs(sums - 1) > WITHIN)
-    if wrong.size:
+    wrong = np.argwhere(np.abs(sums - 1) > WITHIN)
+    if len(wrong):
+        row, *run = wrong[0]
+        whose = f" of run {run[0]}" if run else ""
         raise ValueError(
-            f"{name}: row {wrong[0]} of transitions sums to {show(float(sums[wrong[0]]))}; the probabilities of an arm's states sum to 1"
+            f"{name}: row {row} of transitions{whose} sums to {show(float(sums[tuple(wrong[0])]))}; "
+            "the probabilities of an arm's states sum to 1"
         )

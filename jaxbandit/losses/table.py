@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.arms import pick
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import Numbers, number, pytree_dataclass
 from jaxbandit.losses.base import Losses
-from jaxbandit.pytrees import Numbers, number, pytree_dataclass
 
 
 @pytree_dataclass

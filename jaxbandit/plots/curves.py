@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit._core.fields import show
 from jaxbandit.plots.panels import (
     STYLES,
     Band,
@@ -20,9 +21,8 @@ from jaxbandit.plots.panels import (
     place_legend,
     set_y_axis,
 )
-from jaxbandit.pytrees import show
-from jaxbandit.result import Result
-from jaxbandit.theory import Bound
+from jaxbandit.results.result import Result
+from jaxbandit.theory.bounds import Bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,7 +132,7 @@ def bounds(results: Results, bounds: Mapping[str, Bound], *, ax: "Axes | None" =
     >>> import jax, numpy as np, jaxbandit as jb
     >>> result = jb.simulate(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=99, runs=4,
     ...                      key=jax.random.key(0))
-    >>> bound = jb.theory.tsallis_inf_adversarial(num_arms=2, rounds=result.rounds)
+    >>> bound = jb.theory.bounds.tsallis_inf_adversarial(num_arms=2, rounds=result.rounds)
     >>> made = jb.plots.bounds({"Tsallis-INF": result}, {"4√(KT) + 1": bound})
     >>> [line.get_label() for line in made.axes[0].get_lines()]
     ['Tsallis-INF', '4√(KT) + 1 (proved)']

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from jaxbandit.extras import need
-from jaxbandit.files import whole_file
-from jaxbandit.pytrees import is_numeric, show
-from jaxbandit.statistics import Estimate
+from jaxbandit._core.fields import is_numeric, show
+from jaxbandit._io.files import whole_file
+from jaxbandit._io.optional import need
+from jaxbandit.results.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxbandit.display import number
+from jaxbandit._core.display import number
+from jaxbandit._core.fields import show as shown
 from jaxbandit.plots.panels import (
     Band,
     Log,
@@ -22,8 +23,7 @@ from jaxbandit.plots.panels import (
     set_y_axis,
 )
 from jaxbandit.plots.table import Group, Table, words
-from jaxbandit.pytrees import show as shown
-from jaxbandit.statistics import intercept, paired_test, student_quantile
+from jaxbandit.results.statistics import intercept, paired_test, student_quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,7 +190,7 @@ def heatmap(
 
 
 class _Map:
-    """The runs of the learners at each pair of two numbers."""
+    """The regret ``[runs]`` of each learner at each pair of two numbers, NaN for runs that are missing."""
 
     def __init__(self, table: Table, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group):
         axes = list(table.labels)
@@ -202,7 +202,7 @@ class _Map:
                 if learner.label in here:
                     words = ", ".join(f"{name}={value:g}" for name, value in zip(names, at, strict=True))
                     raise ValueError(f"plots.heatmap: more than one cell has {words}; choose one with .sel(...) before")
-                here[learner.label] = table.runs(place)
+                here[learner.label] = table.regret[place]
         sides = [sorted({point[side] for point in found}) for side in (0, 1)]
         if max(map(len, sides)) > MOST_CELLS:
             raise ValueError(
@@ -214,18 +214,22 @@ class _Map:
     def means(self) -> dict[tuple[int, int], float]:
         """Place -> mean regret of the first learner there."""
         first = {place: next(iter(runs.values())) for place, runs in self.runs.items()}
-        return {place: float(runs.mean()) for place, runs in first.items() if len(runs)}
+        return {place: float(np.nanmean(runs)) for place, runs in first.items() if np.isfinite(runs).any()}
 
     def winners(self) -> dict[tuple[int, int], tuple[str, float, bool]]:
-        """Place -> who has the least mean, how many times as large the second is, and whether the difference is clear."""
+        """Place -> label of the lowest mean regret, ratio of the second lowest to it, whether the paired difference is significant.
+
+        Only runs that all learners of a place have are compared, so that differences are between runs of the same id.
+        """
         found = {}
-        for place, runs in self.runs.items():
-            count = min(map(len, runs.values()))
-            if count == 0:
+        for place, every in self.runs.items():
+            complete = np.isfinite(list(every.values())).all(0)
+            if not complete.any():
                 continue
+            runs = {label: values[complete] for label, values in every.items()}
             ranked = sorted(runs, key=lambda label, runs=runs: runs[label].mean())
             best, second = (runs[label] for label in ranked[:2])
-            mean, half, _ = paired_test(second[:count] - best[:count])
+            mean, half, _ = paired_test(second - best)
             ratio = second.mean() / best.mean() if best.mean() > 0 else np.nan
             found[place] = ranked[0], float(ratio), bool(mean > half)
         return found

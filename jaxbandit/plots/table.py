@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.extras import need
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
+from jaxbandit._io.optional import need
 
 AXES = ("learner", "losses", "delays")
 # What numbers are called on an axis of a figure, where the name of the field does not say it.

@@ -7,15 +7,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.blocks import start
-from jaxbandit.packing import Part, play_packed
-from jaxbandit.progress import Progress
-from jaxbandit.result import Result, fingerprint
-from jaxbandit.simulation import Stretch, simulate
-from jaxbandit.sweeps.code import code_mark
-from jaxbandit.sweeps.environment import differences, environment
+from jaxbandit._checks.inputs import given_key
+from jaxbandit._engine.blocks import start
+from jaxbandit._engine.packing import Part, play_packed
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.simulation import Stretch, simulate
+from jaxbandit._io.progress import Progress
+from jaxbandit._provenance.environment import differences, environment
+from jaxbandit._provenance.user_code import code_digest
+from jaxbandit.results.result import Result, fingerprint
 from jaxbandit.sweeps.plan import Cell, measurements
-from jaxbandit.validation import given_key
 
 
 class NotFiniteError(ArithmeticError):
@@ -40,7 +41,7 @@ class Batch:
     control_variates: bool
     resume: Result | None  # of these blocks, when start > 0
     environment: dict[str, Any] | None  # that a worker must have; None: any
-    code: str | None  # the mark of the user's own code in the cell, see code.py
+    code: str | None  # the mark of the user's own code in the cell, see jaxbandit._provenance.user_code
 
 
 def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
@@ -64,8 +65,8 @@ def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
 
 def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -> list[Result]:
     """The results of batches over one segment, one after another; several are of cells of one shape and played in one launch."""
-    form = batches[0].cell.form
-    if form is None:
+    execution = batches[0].cell.execution
+    if execution is None:
         return [result for batch in batches for result in play(batch, progress)]
     parts = []
     for batch in batches:
@@ -76,7 +77,7 @@ def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -
         parts.append(Part(game, identity, batch.resume))
     first = batches[0]
     stretch = Stretch(first.start, np.asarray(first.record), len(first.record))
-    results = play_packed(parts, form, stretch, progress)
+    results = play_packed(parts, execution, stretch, progress)
     return [one for batch, result in zip(batches, results, strict=True) for one in _by_block(batch, result)]
 
 
@@ -85,7 +86,7 @@ def _check_worker(batch: Batch) -> None:
     other = differences(batch.environment, environment()) if batch.environment is not None else []
     if other:
         raise WorkerError(f"the worker is not like the process that called sweep ({'; '.join(other)})")
-    if code_mark((batch.cell.learner, batch.cell.losses, batch.cell.delays)) != batch.code:
+    if code_digest((batch.cell.learner, batch.cell.losses, batch.cell.delays)) != batch.code:
         raise WorkerError("the worker has other code of the learner, the losses or the delays than the process that called sweep")
 
 
@@ -111,7 +112,7 @@ def _check_finite(result: Result) -> None:
 
 def block_state(cell: Cell, control_variates: bool) -> Any:
     """Shapes and dtypes of the state of one block."""
-    return start.eval_shape(cell.game(0, control_variates, 0, 1))
+    return start.eval_shape(Player(), cell.game(0, control_variates, 0, 1))
 
 
 def block_bytes(cell: Cell, control_variates: bool, records: int) -> int:

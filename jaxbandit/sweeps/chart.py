@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxbandit.webpage import escape
+from jaxbandit._io.html import escape
 
 WIDTH, HEIGHT = 560, 380
 LEFT, RIGHT, TOP, BOTTOM = 62, 24, 8, 46  # margins for the numbers along the axes

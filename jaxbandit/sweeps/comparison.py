@@ -10,8 +10,8 @@ import numpy as np
 from jaxbandit import theory
 from jaxbandit.delays import NEVER
 from jaxbandit.learners import BestOfBothWorlds, DelayedExp3, TsallisINF, ZimmertSeldin
-from jaxbandit.result import Result
-from jaxbandit.statistics import holm, paired_test
+from jaxbandit.results.result import Result
+from jaxbandit.results.statistics import holm, paired_test
 from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import AXES, SpecError
@@ -52,7 +52,7 @@ class Difference:
 
 def compare(store: Store) -> list[Comparison]:
     """Every pair of losses and delays of a sweep of which a block of runs is there."""
-    files = store.files()
+    files = store.to_read()
     cells = _rebuilt(store)
     found = []
     for j, k in np.ndindex(store.shape[1:]):
@@ -97,16 +97,16 @@ def proved_bound(cell: Cell, rounds: np.ndarray) -> Curve | None:
         return None
     if isinstance(learner, BestOfBothWorlds) and learner.tsallis_scale == 1 and learner.entropy_scale == 1:
         told = (float(np.asarray(value)) for value in (learner.max_delay, learner.linear, learner.factor))
-        bound = theory.adversarial(theory.mzs22_rates(delays, arms, *told), delays, arms)
+        bound = theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms, *told), delays, arms)
         return Curve(rounds, bound.total[rounds - 1], bound.source)
     if isinstance(learner, ZimmertSeldin) and not learner.skipping:
-        bound = theory.adversarial(theory.zs20_rates(delays, arms), delays, arms)
+        bound = theory.bounds.adversarial(theory.bounds.zs20_rates(delays, arms), delays, arms)
         return Curve(rounds, bound.total[rounds - 1], bound.source)
     if isinstance(learner, DelayedExp3) and learner.scale == 1:
-        each = [theory.delayed_exp3(delays[:t], arms) for t in rounds]
+        each = [theory.bounds.delayed_exp3(delays[:t], arms) for t in rounds]
         return Curve(rounds, np.array([float(bound.total) for bound in each]), each[0].source)
     if isinstance(learner, TsallisINF) and not delays.any() and learner.estimator == "iw":
-        bound = theory.tsallis_inf_adversarial(arms, rounds, "iw")
+        bound = theory.bounds.tsallis_inf_adversarial(arms, rounds, "iw")
         return Curve(rounds, bound.total, bound.source)
     return None
 

@@ -10,8 +10,8 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from jaxbandit._core.fields import show, suggest
 from jaxbandit.plots.table import AXES
-from jaxbandit.pytrees import show, suggest
 from jaxbandit.sweeps.layout import Unit
 from jaxbandit.sweeps.store import Store
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 
 SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxbandit.files import is_draft
+from jaxbandit._io.files import is_draft
 
 MANIFESTS = ("manifest.json", "manifest.copy.json")
 FILES = (*MANIFESTS, "failures.json", "lock")
@@ -81,9 +81,11 @@ def in_plain_words(path: Path) -> Iterator[None]:
                 f"{path}: the disk is full; what is computed is safe, so make room and run the same command"
             ) from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StoreError(f"{path}: this folder cannot be written to ({error.strerror}); choose another --out") from error
+            raise StoreError(
+                f"{path}: this folder cannot be written to ({error.strerror}); choose another folder (out=, --out)"
+            ) from error
         if isinstance(error, FileExistsError | NotADirectoryError):
-            raise MismatchError(f"{path}: this is not a folder; choose another --out") from error
+            raise MismatchError(f"{path}: this is not a folder; choose another folder (out=, --out)") from error
         raise StoreError(f"{error.filename or path}: {error.strerror or error}") from error
 
 

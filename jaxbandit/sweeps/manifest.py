@@ -9,8 +9,8 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
-from jaxbandit.sweeps.code import code_mark
-from jaxbandit.sweeps.environment import differences
+from jaxbandit._provenance.environment import differences
+from jaxbandit._provenance.user_code import code_digest
 from jaxbandit.sweeps.layout import CELL_NAME, MismatchError, StoreError
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import AXES
@@ -27,7 +27,7 @@ class AxisEntry(TypedDict):
     label: str
     about: dict[str, Any]  # its name and fields
     swept: list[str]  # the fields that a grid varies
-    code: NotRequired[str]  # a mark of the user's own code in it, see code.py
+    code: NotRequired[str]  # a mark of the user's own code in it, see jaxbandit._provenance.user_code
 
 
 class Horizon(TypedDict):
@@ -86,7 +86,7 @@ def _axes(plan: Plan) -> dict[str, list[AxisEntry]]:
     for axis, points in plan.axes.items():
         axes[axis] = [{"label": point.label, "about": point.about, "swept": list(point.swept)} for point in points]
         for entry, point in zip(axes[axis], points, strict=True):
-            mark = code_mark(point.object)
+            mark = code_digest(point.object)
             if mark is not None:
                 entry["code"] = mark
     return axes
@@ -94,8 +94,8 @@ def _axes(plan: Plan) -> dict[str, list[AxisEntry]]:
 
 def _cell_entry(cell: Cell, since: int) -> CellEntry:
     entry: CellEntry = {"at": list(cell.at), "id": cell.id, "block": cell.block, "since": since}
-    if cell.form is not None:
-        entry["shape"], entry["launch"] = cell.shape, cell.form.block
+    if cell.execution is not None:
+        entry["shape"], entry["launch"] = cell.shape, cell.execution.block
     return entry
 
 
@@ -127,12 +127,14 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
         new["horizons"] = [*old["horizons"], {"rounds": plan.rounds, "record": plan.record(rounds)}]
         new["cells"] = [_cell_entry(cell, since.get(cell.id, len(old["horizons"]))) for cell in plan.cells]
     if {cell["id"]: cell["block"] for cell in new["cells"]} != {cell.id: cell.block for cell in plan.cells}:
-        raise MismatchError(f"{folder}: the sweep was begun with blocks of another number of runs; choose another --out")
-    here_launched = {cell.id: cell.form and cell.form.block for cell in plan.cells}
+        raise MismatchError(
+            f"{folder}: the sweep was begun with blocks of another number of runs; choose another folder (out=, --out)"
+        )
+    here_launched = {cell.id: cell.execution and cell.execution.block for cell in plan.cells}
     if {cell["id"]: cell.get("launch") for cell in new["cells"]} != here_launched:
         raise MismatchError(
             f"{folder}: the sweep was begun with other launches, of which numbers may depend on a GPU or TPU (with another memory, or "
-            "on another platform); go on where it was begun, or choose another --out"
+            "on another platform); go on where it was begun, or choose another folder (out=, --out)"
         )
     return new
 
@@ -143,7 +145,7 @@ def _check_precision(folder: Path, old: Manifest, here: Environment) -> None:
     if then is not None and then != now:
         raise MismatchError(
             f"{folder}: the sweep was begun in {'float64' if then else 'float32'} and this process computes in "
-            f"{'float64' if now else 'float32'}; set jax_enable_x64 (JAX_ENABLE_X64) as it was then, or choose another --out"
+            f"{'float64' if now else 'float32'}; set jax_enable_x64 (JAX_ENABLE_X64) as it was then, or choose another folder (out=, --out)"
         )
 
 
@@ -154,7 +156,7 @@ def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[
     if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or new["record"] != old["record"]:
         raise MismatchError(
             f"{folder}: the spec is not the one this sweep was begun with ({_difference(old, new)}); "
-            "only rounds and runs may be raised, so choose another --out or undo the edit"
+            "only rounds and runs may be raised, so choose another folder (out=, --out) or undo the edit"
         )
 
 
@@ -198,7 +200,7 @@ def _grown_environments(folder: Path, old: Manifest, here: Environment, mix: boo
     if not mix:
         raise MismatchError(
             f"{folder}: the sweep was begun in another environment ({'; '.join(differences(known[-1], here))}), where numbers "
-            "may come out differently; go back to it, or accept both in one store with --mix-environments"
+            "may come out differently; go back to it, or accept both in one store with mix_environments=True (--mix-environments)"
         )
     return [*known, here]
 
@@ -214,12 +216,14 @@ def _check_code(folder: Path, old: Manifest, axes: dict[str, list[AxisEntry]], m
             if begun == here or is_now is None:
                 raise MismatchError(
                     f"{folder}: the code of {now['label']!r} is not the one this sweep was begun with, and results of both would be mixed; "
-                    "undo the edit, or choose another --out"
+                    "undo the edit, or choose another folder (out=, --out)"
                 )
             if not mix:
+                python, here = begun.partition("/")[0], here.partition("/")[0]
+                version = f"Python {python}, this is {here}" if python != here else "an earlier version of jaxbandit"
                 raise MismatchError(
-                    f"{folder}: the sweep was begun with Python {begun}, this is {here}, and whether the code of {now['label']!r} is the "
-                    "same cannot be told; go back to it, or vouch for it with --mix-environments"
+                    f"{folder}: the sweep was begun with {version}, and whether the code of {now['label']!r} is the same cannot be "
+                    "told; go back to it, or vouch for it with mix_environments=True (--mix-environments)"
                 )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.extras import need
+from jaxbandit._io.files import checked_path
+from jaxbandit._io.optional import need
 from jaxbandit.sweeps.labels import SIZES, is_number
 from jaxbandit.sweeps.layout import FULL, StoreError, in_plain_words
 from jaxbandit.sweeps.spec import AXES
@@ -52,7 +53,7 @@ def open_sweep(path: str | os.PathLike) -> Any:
     from jaxbandit.sweeps.data import SweepData, lazy
 
     store = Store.open(path)
-    files = store.files()
+    files = store.to_read()
     data = {}
     for name, (by_round, text) in VARIABLES.items():
         dimensions = [*DIMENSIONS.values(), *(["round"] if by_round else []), "run"]
@@ -110,20 +111,29 @@ def _attributes(store: Store) -> dict[str, Any]:
     }
 
 
-def export(path: str | os.PathLike, target: str | os.PathLike) -> Path:
-    """Write a sweep as netCDF4 (``.nc``, Fletcher-32 checksums) or zarr (``.zarr``, CRC-32C); whole or not at all."""
-    target = Path(target)
+def export(path: str | os.PathLike, target: str | os.PathLike, *, force: bool = False) -> Path:
+    """Write a sweep as netCDF4 (``.nc``, Fletcher-32 checksums) or zarr (``.zarr``, CRC-32C); whole or not at all.
+
+    An export that is already there is replaced only with ``force``.
+    """
+    target = checked_path("export(target=…)", target)
     if target.suffix not in (".nc", ".zarr"):
         raise ValueError(f"{target}: the name of an export ends in .nc or .zarr")
-    if target.exists() or target.is_symlink():
-        raise StoreError(f"{target}: this is already there; remove it or choose another name")
+    if os.path.lexists(target) and not (force and _is_export(target)):
+        remedy = "this is not an export; move it away" if force else "this is already there; replace it with --force"
+        raise StoreError(f"{target}: {remedy}, or choose another name")
     data = open_sweep(path).load()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with in_plain_words(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         _write_netcdf(data, draft) if target.suffix == ".nc" else _write_zarr(data, draft)
-        os.replace(draft, target)
+        if target.is_dir():
+            os.replace(target, old := draft.with_suffix(".old"))
+            os.replace(draft, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(draft, target)
     except ImportError as error:
         raise ImportError("export needs netCDF4 and zarr: pip install 'jaxbandit[data]'") from error
     except (OSError, RuntimeError, ValueError) as error:  # each library reports trouble with the disk in its own way
@@ -136,6 +146,10 @@ def export(path: str | os.PathLike, target: str | os.PathLike) -> Path:
     finally:
         shutil.rmtree(draft) if draft.is_dir() else draft.unlink(missing_ok=True)
     return target
+
+
+def _is_export(target: Path) -> bool:
+    return (target / "zarr.json").is_file() if target.suffix == ".zarr" else target.is_file() and not target.is_symlink()
 
 
 def _write_netcdf(data: Any, path: Path) -> None:

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit._core.fields import facts, field_values
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.losses import Losses, ThroughStates
-from jaxbandit.pytrees import facts, field_values
 from jaxbandit.sweeps.spec import ORACLE
 
 QUANTILES = 1 << 16  # of a random delay law, for its expected total
@@ -18,7 +18,7 @@ ROUNDS_AT_ONCE = 1 << 16  # of losses whose means move
 
 
 class Oracle:
-    """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit.pytrees.told` that say ``"oracle"``.
+    """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit._core.fields.told` that say ``"oracle"``.
 
     ====================  ===========================================================================
     ``max_delay``         the longest delay that can come

@@ -16,18 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit import blocks
-from jaxbandit.delays import ArmDependent, Delays
-from jaxbandit.forms import SIZES, Form, block_size
-from jaxbandit.game import Game
-from jaxbandit.measure import ControlVariates
-from jaxbandit.packing import form_of_packed, shape_of
-from jaxbandit.pytrees import canonical, show
-from jaxbandit.result import fingerprint
-from jaxbandit.sweeps.oracle import Oracle
-from jaxbandit.sweeps.reader import SpecReader
-from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec, SpecError
-from jaxbandit.validation import (
+from jaxbandit._checks.inputs import (
     check_game,
     check_record,
     check_rounds,
@@ -38,6 +27,18 @@ from jaxbandit.validation import (
     validate_learner,
     validate_losses,
 )
+from jaxbandit._core.fields import canonical, show
+from jaxbandit._engine import blocks
+from jaxbandit._engine.choose import SIZES, block_size
+from jaxbandit._engine.execution import Execution
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.packing import execution_of_packed, shape_of
+from jaxbandit.delays import Delays
+from jaxbandit.measure import ControlVariates
+from jaxbandit.results.result import fingerprint
+from jaxbandit.sweeps.oracle import Oracle
+from jaxbandit.sweeps.reader import SpecReader
+from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec, SpecError
 
 # Runs in a block of the store on an accelerator. Packed cells share a launch, so that small blocks waste little; a cell that cannot
 # be packed has launches of its own, whose size decides its bits.
@@ -58,7 +59,7 @@ class Cell:
     id: str  # 16 hex digits: learner, losses, delays, key and what is measured
     shape: str  # cells of one shape share their compiled program
     block: int  # how many runs make a block of the store; blocks are always whole, whatever number of runs is asked for
-    form: Form | None  # how cells of one shape are played together in one launch; None: each by itself
+    execution: Execution | None  # how cells of one shape are played together in one launch; None: each by itself
 
     def game(self, seed: int, control_variates: bool, first_block: int, blocks: int) -> Game:
         """The game of some of its runs."""
@@ -133,8 +134,9 @@ class Plan:
 
 
 def cell_id(identity: Mapping[str, str]) -> str:
-    """The name of the cell whose results have this identity (see :func:`jaxbandit.result.fingerprint`)."""
-    return _digest(str(sorted(identity.items())))
+    """The name of the cell whose results have this identity (see :func:`jaxbandit.results.result.fingerprint`)."""
+    named = ("learner", "losses", "delays", "key", "measure")  # not their code, which the manifest holds
+    return _digest(str(sorted((part, identity[part]) for part in named)))
 
 
 def measurements(control_variates: bool) -> tuple[Any, ...]:
@@ -182,7 +184,7 @@ def _law(reader: SpecReader, axis: str, point: AxisPoint, rounds: Any) -> Any:
         if axis == "losses":
             validate_losses(law)
         else:
-            validate_delays(law, len(law.laws) if isinstance(law, ArmDependent) else 1)
+            validate_delays(law, (law.num_arms if isinstance(law, Delays) else None) or 1)
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         reader.problem(point.path, str(error))
         return None
@@ -202,7 +204,7 @@ def _cells(
     """The product of the axes, and the warnings on the way; problems go to the reader."""
     cells: list[Cell] = []
     oracles: dict[tuple[int, ...], Oracle] = {}
-    forms: dict[str, Form | None] = {}  # shape -> how its cells are packed
+    forms: dict[str, Execution | None] = {}  # shape -> how its cells are packed
     key = given_key(None, reader.spec.seed)
     measure = canonical(measurements(reader.spec.control_variates))
     with warnings.catch_warnings(record=True) as caught:
@@ -230,7 +232,9 @@ def _cells(
     return cells, notes
 
 
-def _cell(learner: Any, losses: Any, delays: Any, at: Any, key: jax.Array, measure: Any, forms: dict[str, Form | None]) -> Cell:
+def _cell(
+    learner: Any, losses: Any, delays: Any, at: Any, key: jax.Array, measure: Any, forms: dict[str, Execution | None]
+) -> Cell:
     parts = canonical(learner), canonical(losses), canonical(delays)
     name = cell_id(fingerprint(*parts, key, measure))
     if blocks.platform() == "cpu":
@@ -241,7 +245,7 @@ def _cell(learner: Any, losses: Any, delays: Any, at: Any, key: jax.Array, measu
     game = Game.set_up(*parts, key, np.zeros(1, np.uint32), measure)
     shape = shape_of(game)
     if shape not in forms:
-        forms[shape] = form_of_packed(game)
+        forms[shape] = execution_of_packed(game)
     block = PACKED_BLOCK if forms[shape] else SINGLE_BLOCK
     return Cell(learner, losses, delays, at, name, shape, block, forms[shape])
 

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxbandit.pytrees import is_numeric, show, suggest
+from jaxbandit._core.fields import is_numeric, show, suggest
+from jaxbandit._io.files import checked_path
 from jaxbandit.sweeps.labels import class_name, is_number, told_apart, told_apart_by_fields
 from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find
@@ -46,6 +47,7 @@ class SpecReader:
         self.problems: list[str] = []
         self.imports = imports
         is_file = isinstance(source, str | Path)
+        source = checked_path("spec", source) if is_file else source
         self.name = str(source) if is_file else "spec"
         self.folder = Path(source).resolve().parent if is_file else folder and folder.resolve()
         spec = source if isinstance(source, Spec) else self._document(read_toml(Path(source)) if is_file else source)

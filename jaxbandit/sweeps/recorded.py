@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit._core.fields import static
 from jaxbandit.logs import load_log
-from jaxbandit.pytrees import static
 
 LOG = "log"
 
@@ -24,13 +24,18 @@ class FromLog:
     reward: str | None = static(default=None)
     window: str | float | None = static(default=None)
     unit: str | None = static(default=None)
+    time_format: str | None = static(default=None)
+    timezone: str | None = static(default=None)
+    propensity: str | None = static(default=None)
+    duplicates: str = static(default="keep")
+    scale: float = static(default=1.0)
 
     def law(self, axis: str, path: Path) -> Any:
         """The losses, or the delays, of the log at ``path``."""
         for field, value in vars(self).items():
-            if value is not None and not isinstance(value, str) and field != "window":
+            if value is not None and not isinstance(value, str) and field not in ("window", "scale"):
                 raise ValueError(f"{field} = {value!r} is not a text")
-        options = {name: value for name, value in vars(self).items() if name != "file"}
+        options: dict[str, Any] = {name: value for name, value in vars(self).items() if name != "file"}
         log = load_log(path, **options)
         return log.losses if axis == "losses" else log.delays
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import plots
-from jaxbandit.display import number
-from jaxbandit.files import write_whole
+from jaxbandit._core.display import number
+from jaxbandit._io.files import checked_path, write_whole
+from jaxbandit._io.html import escape, page, svg
 from jaxbandit.plots.panels import save_png
 from jaxbandit.plots.table import Table, words
 from jaxbandit.sweeps.chart import Line, chart
 from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
-from jaxbandit.sweeps.layout import StoreError
+from jaxbandit.sweeps.layout import MismatchError, StoreError, in_plain_words
 from jaxbandit.sweeps.open import open_sweep
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
 from jaxbandit.sweeps.summary import LEVEL, heat_table, in_words, wins
-from jaxbandit.webpage import escape, page, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,15 +32,22 @@ Differences = Mapping[tuple[str, str, str], Difference]
 
 
 def write_report(
-    folder: str | os.PathLike, out: str | os.PathLike | None = None, *, title: str | None = None, text: str | None = None
+    folder: str | os.PathLike,
+    out: str | os.PathLike | None = None,
+    *,
+    title: str | None = None,
+    text: str | None = None,
+    force: bool = False,
 ) -> Path:
     """Write ``report.html`` into ``out`` (default: ``folder/report``), and its figures as PNGs beside it.
 
     The figures over what was varied always become PNGs, the curves of the games where there are at most six of them (for one of
     many: ``jb.plots.regret``). ``title`` and ``text`` are the reader's first lines, in place of those of the spec; blank lines in the text part paragraphs.
+    Files that are already in ``out`` are replaced only with ``force``.
     """
     store = Store.open(folder)
-    out = Path(folder) / "report" if out is None else Path(out)
+    force = force or out is None
+    out = store.path / "report" if out is None else checked_path("report(out=…)", out)
     games = compare(store)
     if not games:
         raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
@@ -50,9 +57,13 @@ def write_report(
     html = page(title, _body(store, games, figures, title, text), _STYLE)
     if len(games) <= OPEN:
         figures = {**figures, **{game.name: (game.title, _picture(game)) for game in games}}
-    for name, (_, figure) in figures.items():
-        save_png(figure, out / f"{name}.png")
-    write_whole(out / "report.html", html)
+    there = [file for file in (out / "report.html", *(out / f"{name}.png" for name in figures)) if os.path.lexists(file)]
+    if there and not force:
+        raise MismatchError(f"{there[0]}: this file is already there; choose another --out, or replace it with --force")
+    with in_plain_words(out):
+        for name, (_, figure) in figures.items():
+            save_png(figure, out / f"{name}.png")
+        write_whole(out / "report.html", html)
     return out / "report.html"
 
 
@@ -99,7 +110,7 @@ def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfold
     figures = "".join(_figure(game, index, log) for log in (False, True))
     return f"""<section><details{" open" if unfolded else ""}><summary class="game">{escape(game.title)}</summary>
 <div class="pair" id="{escape(game.name)}"><div>{figures}{_bound_note(game)}</div>
-<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></details></section>
+<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_interval_note(game)}{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></details></section>
 """
 
 
@@ -144,10 +155,11 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
     rows = []
     for label in ranked:
         estimate = game.results[label].estimate()
-        interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}</small>"
+        mark = "" if estimate.reliable[-1] else " †"
+        interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}{mark}</small>"
         summary = game.results[label].summary()
         cells = f"<th>{_swatch(index[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
-        cells += f"<td>{number(summary.median)}</td><td>{number(summary.unlucky)}</td>"
+        cells += f"<td>{number(summary.median)}</td><td>{number(summary.unlucky)}</td><td>{summary.failed:.1%}</td>"
         if label != best:
             pair = pairs[game.name, label, best]
             look, star = ("clear", " *") if pair.adjusted < LEVEL else ("open", "")
@@ -157,9 +169,17 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
             cells += "<td>best</td>"
         rows.append(f"<tr>{cells}</tr>")
     more = "<th>paired difference to the best</th>" if len(ranked) > 1 else ""
-    quantiles = "<th>median run</th><th>unlucky 5 %: above</th>"
+    quantiles = "<th>median</th><th>95th percentile</th><th>failed runs</th>"
     head = f"<tr><th>learner</th><th>regret <small>95 % interval</small></th>{quantiles}{more}</tr>"
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _interval_note(game: Comparison) -> str:
+    """What failed runs are, and which intervals cannot be trusted."""
+    estimates = {label: result.estimate() for label, result in game.results.items()}
+    notes = [f"† {escape(label)}: {escape(one.note)}." for label, one in estimates.items() if one.note]
+    failed = "Failed runs: regret above ten times the median, and above 10."
+    return f"<p class=small>{' '.join([failed, *notes])}</p>"
 
 
 def _matrix(game: Comparison, pairs: Differences, ranked: Sequence[str]) -> str:

@@ -14,15 +14,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit import blocks
-from jaxbandit.blocks import Threads
-from jaxbandit.display import table
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import show
-from jaxbandit.result import Result
+from jaxbandit._checks.inputs import check_switch
+from jaxbandit._core.display import table
+from jaxbandit._core.fields import show
+from jaxbandit._engine import blocks
+from jaxbandit._engine.devices import Threads
+from jaxbandit._io.files import checked_path
+from jaxbandit._io.progress import Progress
+from jaxbandit._provenance.environment import environment
+from jaxbandit._provenance.user_code import code_digest
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play_together
-from jaxbandit.sweeps.code import code_mark
-from jaxbandit.sweeps.environment import environment
 from jaxbandit.sweeps.layout import StoreError, Unit
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.states import States
@@ -109,6 +111,8 @@ def sweep(
     (1, {})
     """
     _check_executor(executor)
+    folder = checked_path("sweep(out=…)", out)
+    check_switch("progress", progress)
     if memory is not None and (not isinstance(memory, int) or memory <= 0):
         raise ValueError(f"memory={show(memory)}: the memory to use is a number of bytes, such as 4_000_000_000")
     if workers is not None and (not isinstance(workers, int) or workers < 1):
@@ -122,7 +126,7 @@ def sweep(
     for note in plan.notes:
         warnings.warn(note, stacklevel=2)
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(_begin(Path(out), plan, mix_environments))
+        store = stack.enter_context(_begin(folder, plan, mix_environments))
         damaged = store.remove_damaged() if jax.process_index() == 0 else 0
         _meet(0)
         if executor is None:
@@ -140,10 +144,11 @@ def sweep(
         failed_elsewhere = _meet(len(runner.failed)) - len(runner.failed)
         if failed_elsewhere:
             runner.failed["other processes"] = f"{failed_elsewhere} more units failed there"
+        store.check_place()
         if jax.process_index() == 0:
             store.write_failures(runner.failed)
         units, done = sum(store.unit_counts().values()), sum(store.done(store.files()).values())
-    return Summary(Path(out), units, done, runner.computed, damaged, runner.failed, time.perf_counter() - begun)
+    return Summary(folder, units, done, runner.computed, damaged, runner.failed, time.perf_counter() - begun)
 
 
 def _check_executor(executor: Any) -> None:
@@ -289,9 +294,9 @@ class _Runner:
     def _next(self, waiting: Waiting) -> list[Batch]:
         """What to play next: some blocks of the first cell in line or, where cells are packed, of all cells of its shape."""
         cell, segment, _ = waiting[0]
-        if cell.form is None:
+        if cell.execution is None:
             return [self._next_of(waiting)]
-        room, batches = min(cell.form.block // cell.block, self._fitting(cell, segment)), []
+        room, batches = min(cell.execution.block // cell.block, self._fitting(cell, segment)), []
         alike = [one for one in waiting if one[0].shape == cell.shape and one[1] == segment]
         for other, _, left in alike:
             while left and room:
@@ -334,7 +339,7 @@ class _Runner:
             control_variates=spec.control_variates,
             resume=resume,
             environment=self.here,
-            code=code_mark((cell.learner, cell.losses, cell.delays)),
+            code=code_digest((cell.learner, cell.losses, cell.delays)),
         )
 
     def _fitting(self, cell: Cell, segment: Segment) -> int:

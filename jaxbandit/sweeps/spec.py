@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxbandit import delays, learners, losses
-from jaxbandit.display import short
-from jaxbandit.pytrees import is_numeric
+from jaxbandit._core.display import short
+from jaxbandit._core.fields import is_numeric
 
 ORACLE = "oracle"
 AXES = ("learners", "losses", "delays")

@@ -7,7 +7,7 @@ call removes.
 
 from pathlib import Path
 
-from jaxbandit.result import Result
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps.layout import Unit
 from jaxbandit.sweeps.writer import StoreWriter
 

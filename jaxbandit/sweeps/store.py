@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from jaxbandit.files import member_names
-from jaxbandit.result import Result
+from jaxbandit._io.files import checked_path, member_names
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps.layout import MANIFESTS, STATE, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
 from jaxbandit.sweeps.manifest import CellEntry, Manifest, read_manifest, recorded
 from jaxbandit.sweeps.plan import cell_id
@@ -34,7 +34,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> Self:
-        path = Path(path)
+        path = checked_path("the folder of a sweep", path)
         if not path.is_dir():
             raise StoreError(f"{path}: there is no such folder")
         with in_plain_words(path):
@@ -114,6 +114,12 @@ class Store:
         """The unit files that are there, also those that the sweep no longer needs."""
         return self._listed(states=False)
 
+    def to_read(self) -> dict[Unit, Path]:
+        """The unit files, and what has the name of one and is none (a folder, a pipe): :meth:`read` tells what it is."""
+        with in_plain_words(self.path):
+            others = {file.unit: file.path for file in unit_files(self.path) if not file.is_file and not file.is_state}
+        return others | self.files()
+
     def states(self) -> dict[Unit, Path]:
         """The files with states: each of the runs of its unit at the unit's last round."""
         return self._listed(states=True)
@@ -150,6 +156,8 @@ class Store:
 
     def _examine(self, unit: Unit, digest: str, file: Path, is_state: bool) -> tuple[Result | None, str]:
         """The result in a unit file or a state file if all is well with it, or what is not."""
+        if not file.is_file():
+            return None, f"this is a {'folder' if file.is_dir() else 'pipe or device'} in the place of a unit's file"
         if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
             return None, "this file is damaged"
         try:
@@ -173,7 +181,7 @@ class Store:
 
     def result(self, at: Sequence[int], files: dict[Unit, Path] | None = None) -> Result | None:
         """What there is of a cell, as one Result: the runs up to the first block that is missing; None for no run."""
-        files = self.files() if files is None else files
+        files = self.to_read() if files is None else files
         cell = self.cell_at(at)
         blocks = []
         for block in range(self.blocks(cell)):
@@ -198,8 +206,6 @@ class Store:
         return bad
 
     def _fault(self, file: UnitFile, seen: set[tuple[Unit, bool]]) -> str:
-        if not file.is_file:
-            return "this is not a file"
         if (file.unit, file.is_state) in seen:
             return "this is a second file of the same unit"
         fault = self._examine(file.unit, file.digest, file.path, file.is_state)[1]

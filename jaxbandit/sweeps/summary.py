@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jaxbandit.display import interval, number
+from jaxbandit._core.display import interval, number
+from jaxbandit._io.html import escape
 from jaxbandit.sweeps.comparison import Comparison, Difference
-from jaxbandit.webpage import escape
 
 LEVEL = 0.05
 

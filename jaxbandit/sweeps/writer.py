@@ -1,6 +1,7 @@
 """Writing a sweep's folder: one writer at a time, every file whole or not there, nothing but its own files touched."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -8,9 +9,11 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from jaxbandit.files import sync_folder, write_whole
-from jaxbandit.result import Result
-from jaxbandit.sweeps.environment import environment
+import jax
+
+from jaxbandit._io.files import sync_folder, write_whole
+from jaxbandit._provenance.environment import environment
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps.layout import (
     MANIFESTS,
     RECORDS,
@@ -24,7 +27,7 @@ from jaxbandit.sweeps.layout import (
     is_lock,
     remove_drafts,
 )
-from jaxbandit.sweeps.manifest import CellEntry, encode, grown_manifest, new_manifest
+from jaxbandit.sweeps.manifest import CellEntry, Manifest, encode, grown_manifest, new_manifest
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.store import Store
 
@@ -33,6 +36,10 @@ class StoreWriter(Store):
     """A store that is held by this process until the ``with`` block of :meth:`begin` ends."""
 
     started_anew: list[CellEntry] = []  # cells that start over, because the horizon was raised just now
+
+    def __init__(self, path: str | os.PathLike, manifest: Manifest):
+        super().__init__(path, manifest)
+        self._lock_held = _file_id(self.path / "lock")
 
     @classmethod
     @contextlib.contextmanager
@@ -69,6 +76,21 @@ class StoreWriter(Store):
             store._write_manifest()
         return store
 
+    def check_place(self) -> None:
+        """Refuse to write into a folder that is not the one that was locked; restore manifests that were deleted."""
+        if _file_id(self.path / "lock") != self._lock_held:
+            if not self.path.is_dir():
+                raise StoreError(
+                    f"{self.path}: this folder was moved or deleted while the sweep was writing into it; move it back and run the same "
+                    "command, which resumes"
+                )
+            raise StoreError(
+                f"{self.path}: the file lock was deleted or replaced while the sweep was writing, so another sweep may write here; "
+                "wait for it to end and run the same command, which resumes"
+            )
+        if jax.process_index() == 0 and not all((self.path / name).exists() for name in MANIFESTS):
+            self._write_manifest()
+
     def _check_states(self, rounds: int) -> None:
         """Refuse to go on beyond ``rounds`` where units that are to go on have no state."""
         files, states = self.files(), self.states()
@@ -77,7 +99,7 @@ class StoreWriter(Store):
         if without:
             raise MismatchError(
                 f"{self.path}: {without} of {len(ends)} units kept no state at round {rounds} (states=False, or a spec that could not be "
-                f"played longer), so rounds cannot be raised to {self.rounds}; compute them from round 1 in another --out"
+                f"played longer), so rounds cannot be raised to {self.rounds}; compute them from round 1 in another folder (out=, --out)"
             )
 
     def _write_manifest(self) -> None:
@@ -101,17 +123,28 @@ class StoreWriter(Store):
     def _write_result(self, unit: Unit, result: Result, suffix: str) -> Path:
         """Written and synced under a temporary name, then renamed."""
         with in_plain_words(self.path):
-            folder = self.path / "units" / unit.cell
-            if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
-                sync_folder(folder.parent)
-                sync_folder(self.path)
-            draft = self.path / "incoming" / unit.draft_name()
-            result.save(draft)
-            final = folder / unit.file_name(hashlib.sha256(draft.read_bytes()).hexdigest(), suffix)
-            os.replace(draft, final)
-            sync_folder(folder)
-            return final
+            self.check_place()
+            try:
+                return self._put(unit, result, suffix)
+            except FileNotFoundError:
+                self.check_place()  # says why, if the folder or the lock is gone
+                raise
+
+    def _put(self, unit: Unit, result: Result, suffix: str) -> Path:
+        folder = self.path / "units" / unit.cell
+        if not folder.is_dir():
+            folder.parent.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
+            sync_folder(folder.parent)
+            sync_folder(self.path)
+        draft = self.path / "incoming" / unit.draft_name()
+        if not draft.parent.is_dir():  # Result.save would make it
+            raise FileNotFoundError(errno.ENOENT, "this folder is gone", str(draft.parent))
+        result.save(draft)
+        final = folder / unit.file_name(hashlib.sha256(draft.read_bytes()).hexdigest(), suffix)
+        os.replace(draft, final)
+        sync_folder(folder)
+        return final
 
     def remove_damaged(self) -> int:
         """Remove the unit files that are damaged, so that they are computed again; returns how many there were."""
@@ -137,6 +170,15 @@ class StoreWriter(Store):
                 self._write_text("failures.json", json.dumps(failures, indent=1))
 
 
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """What a name stands for, whatever it is renamed to; None if nothing is there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _has_manifest(path: Path) -> bool:
     return any((path / name).exists() for name in MANIFESTS)
 
@@ -151,9 +193,11 @@ def _lock(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = file.read(1000).strip() or "unknown"
-            raise StoreError(f"{path}: another sweep is writing here ({owner}); wait for it, or choose another --out") from None
+            raise StoreError(
+                f"{path}: another sweep is writing here ({owner}); wait for it, or choose another folder (out=, --out)"
+            ) from None
         if not is_lock(name):
-            raise MismatchError(f"{name}: this file is not a sweep's lock; move it away, or choose another --out")
+            raise MismatchError(f"{name}: this file is not a sweep's lock; move it away, or choose another folder (out=, --out)")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}")
         file.flush()

@@ -1,103 +1,11 @@
-"""Theory as code: bounds, what skipping can save, the quantities of the analysis, and the games of the lower bounds."""
+"""Theory as code.
 
-from jaxbandit.theory.bounds.base import Bound
-from jaxbandit.theory.bounds.lower import (
-    bandit_lower,
-    buckets,
-    delayed_lower,
-    full_information_lower,
-    lai_robbins,
-    stochastic_lower,
-)
-from jaxbandit.theory.bounds.mzs22 import (
-    PRINTED,
-    RECOMPUTED,
-    fixed_delay_adversarial,
-    fixed_delay_stochastic,
-    mzs22_adversarial,
-    mzs22_constants,
-    mzs22_printed,
-    mzs22_rates,
-    mzs22_stochastic,
-    self_bounding_limits,
-    self_bounding_remainder,
-)
-from jaxbandit.theory.bounds.mzs24 import mzs24_adversarial, mzs24_skipped, mzs24_stochastic
-from jaxbandit.theory.bounds.others import delayed_exp3, delayed_ucb1, dew, tsallis_inf_adversarial, tsallis_inf_stochastic
-from jaxbandit.theory.bounds.shapes import composite, limited_tracking, state_exp3
-from jaxbandit.theory.bounds.zs20 import Rates, adversarial, zs20_rates, zs20_simple, zs20_skipping
-from jaxbandit.theory.games import Halving, Hedge, Played, Spread, hard_direction, play_with_delays, play_with_ranges
-from jaxbandit.theory.measurements import (
-    Arrivals,
-    Drift,
-    DriftedRegret,
-    InverseRates,
-    SelfBounding,
-    StabilityAndPenalty,
-)
-from jaxbandit.theory.optimal_skipping import (
-    Optimum,
-    arrivals,
-    outstanding,
-    outstanding_optimum,
-    skipping_optimum,
-    summary,
-    truncated,
-)
+- :mod:`~jaxbandit.theory.bounds`: regret bounds, upper and lower, with every term by name.
+- :mod:`~jaxbandit.theory.measurements`: the quantities of the analysis, recorded during a simulation (``measure=``).
+- :mod:`~jaxbandit.theory.optimal_skipping`: outstanding observations, and what skipping can save.
+- :mod:`~jaxbandit.theory.games`: the games of the lower bounds.
+"""
 
-__all__ = [
-    "PRINTED",
-    "RECOMPUTED",
-    "Arrivals",
-    "Bound",
-    "Drift",
-    "DriftedRegret",
-    "Halving",
-    "Hedge",
-    "InverseRates",
-    "Optimum",
-    "Played",
-    "Rates",
-    "SelfBounding",
-    "Spread",
-    "StabilityAndPenalty",
-    "adversarial",
-    "arrivals",
-    "bandit_lower",
-    "buckets",
-    "composite",
-    "delayed_exp3",
-    "delayed_lower",
-    "delayed_ucb1",
-    "dew",
-    "fixed_delay_adversarial",
-    "fixed_delay_stochastic",
-    "full_information_lower",
-    "hard_direction",
-    "lai_robbins",
-    "limited_tracking",
-    "mzs22_adversarial",
-    "mzs22_constants",
-    "mzs22_printed",
-    "mzs22_rates",
-    "mzs22_stochastic",
-    "mzs24_adversarial",
-    "mzs24_skipped",
-    "mzs24_stochastic",
-    "outstanding",
-    "outstanding_optimum",
-    "play_with_delays",
-    "play_with_ranges",
-    "self_bounding_limits",
-    "self_bounding_remainder",
-    "skipping_optimum",
-    "state_exp3",
-    "stochastic_lower",
-    "summary",
-    "truncated",
-    "tsallis_inf_adversarial",
-    "tsallis_inf_stochastic",
-    "zs20_rates",
-    "zs20_simple",
-    "zs20_skipping",
-]
+from jaxbandit.theory import bounds, games, measurements, optimal_skipping
+
+__all__ = ["bounds", "games", "measurements", "optimal_skipping"]

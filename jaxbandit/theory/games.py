@@ -15,13 +15,15 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
+from jaxbandit._checks.inputs import validate_learner
+from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.learners.exponential import ExponentialWeights
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
 from jaxbandit.theory.bounds.base import Bound
 from jaxbandit.theory.bounds.lower import buckets, full_information_lower
 from jaxbandit.theory.optimal_skipping import check_sequence, outstanding
-from jaxbandit.validation import validate_learner
+
+__all__ = ["Halving", "Hedge", "Played", "Spread", "hard_direction", "play_with_delays", "play_with_ranges"]
 
 SURE = 2 / 3  # the adversary leaves a learner alone who trusts one arm more than this
 
@@ -34,7 +36,7 @@ class Hedge(ExponentialWeights):
       learning_rate: η.
 
     >>> from jaxbandit import theory
-    >>> round(theory.play_with_ranges(theory.Hedge(0.1), np.ones(500), num_arms=8).ratio, 3)
+    >>> round(theory.games.play_with_ranges(theory.games.Hedge(0.1), np.ones(500), num_arms=8).ratio, 3)
     1.0
     """
 
@@ -66,7 +68,7 @@ def hard_direction(x: jax.Array) -> jax.Array:
     The largest arm is joined by the smallest others for as long as their sum stays within 2/3; they lose what the rest wins.
 
     >>> from jaxbandit import theory
-    >>> theory.hard_direction(jnp.array([0.5, 0.25, 0.25]))
+    >>> theory.games.hard_direction(jnp.array([0.5, 0.25, 0.25]))
     Array([ 1., -1., -1.], dtype=float32)
     """
     num_arms = x.shape[0]
@@ -87,7 +89,7 @@ class Spread:
     sign that makes <x_t, ℓ_t> >= 0 (sign 0 counts as +), times L_t/2.
 
     >>> from jaxbandit import theory
-    >>> adversary = theory.Spread(jnp.float32(0.1))
+    >>> adversary = theory.games.Spread(jnp.float32(0.1))
     >>> adversary.choose(adversary.start(2), x=jnp.array([0.7, 0.3]), size=1.0, large=False)[0]
     Array([ 0.5, -0.5], dtype=float32)
     """
@@ -113,7 +115,7 @@ class Halving:
     If an odd number of arms is left, the one in the middle gets 0.
 
     >>> from jaxbandit import theory
-    >>> adversary = theory.Halving()
+    >>> adversary = theory.games.Halving()
     >>> adversary.choose(adversary.start(4), x=jnp.array([0.1, 0.4, 0.3, 0.2]), size=1.0, large=True)
     (Array([-0.5,  0.5,  0.5, -0.5], dtype=float32), Array([ True, False, False,  True], dtype=bool))
     """
@@ -151,7 +153,7 @@ def play_with_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
       num_arms: K.
 
     >>> import jaxbandit as jb
-    >>> game = jb.theory.play_with_ranges(jb.TsallisINF(), np.ones(500), num_arms=4)
+    >>> game = jb.theory.games.play_with_ranges(jb.TsallisINF(), np.ones(500), num_arms=4)
     >>> game.ratio > 1, game.adversary
     (True, 'halving')
     """
@@ -163,11 +165,11 @@ def play_with_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
 def play_with_delays(learner: Any, delays: ArrayLike, num_arms: int) -> Played:
     """Play the delayed full-information game with losses in [0, 1] against the adversary of the Corollary.
 
-    The rounds are cut into buckets no feedback of which comes before their last play (:func:`jaxbandit.theory.buckets`). All
+    The rounds are cut into buckets no feedback of which comes before their last play (:func:`jaxbandit.theory.bounds.buckets`). All
     losses of a bucket are equal, chosen against the mean of the x_t in it.
 
     >>> import jaxbandit as jb
-    >>> jb.theory.play_with_delays(jb.BestOfBothWorlds(max_delay=20), np.full(500, 20), num_arms=4).ratio > 1
+    >>> jb.theory.games.play_with_delays(jb.BestOfBothWorlds(max_delay=20), np.full(500, 20), num_arms=4).ratio > 1
     True
     """
     delays = check_sequence(delays)

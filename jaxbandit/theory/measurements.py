@@ -2,7 +2,7 @@
 
 Each is a measurement in the sense of :mod:`jaxbandit.measure`: give it to ``simulate(..., measure=[...])`` and read
 ``result.measured``. Where the paper has everything revealed at the end of the game, play against delays cut off at the
-horizon (:func:`jaxbandit.theory.truncated`): what has not arrived at a recorded round is not counted there.
+horizon (:func:`jaxbandit.theory.optimal_skipping.truncated`): what has not arrived at a recorded round is not counted there.
 
 L… are lines of the paper's source; a = 1/η_t, b = 1/γ_t, f_t(x) = -2a√x + b·x(log x - 1), i* the best arm (unique, gaps constant).
 """
@@ -14,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.arms import constant_min, inner, sums
-from jaxbandit.counting import Count, Sum
+from jaxbandit._core.arms import constant_min, inner, sums
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, show, static
+from jaxbandit._core.projection import hybrid_argmin
+from jaxbandit._core.sums import Count, Sum
 from jaxbandit.learners.base import Learner, as_learner
 from jaxbandit.measure import Moment
-from jaxbandit.projection import hybrid_argmin
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, show, static
+
+__all__ = ["Arrivals", "Drift", "DriftedRegret", "InverseRates", "SelfBounding", "StabilityAndPenalty"]
 
 
 @pytree_dataclass
@@ -34,7 +36,7 @@ class Drift:
 
     >>> import jax, jaxbandit as jb
     >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.Drift(5)])
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.Drift(5)])
     >>> bool((1 <= result.measured["drift"]).all() and (result.measured["drift"] <= 2).all())
     True
     """
@@ -79,7 +81,7 @@ class Arrivals:
 
     >>> import jax, jaxbandit as jb
     >>> result = jb.simulate(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.Arrivals()])
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.Arrivals()])
     >>> result.measured["arrivals_max"][-1], result.measured["arrival_violations"][-1]
     (array([1, 1, 1, 1], dtype=int32), array([0, 0, 0, 0], dtype=int32))
     """
@@ -118,9 +120,9 @@ class DriftedRegret:
     key lemma holds.
 
     >>> import jax, jaxbandit as jb
-    >>> delays = jb.delays.Trace(jb.theory.truncated([5] * 300))
+    >>> delays = jb.delays.Trace(jb.theory.optimal_skipping.truncated([5] * 300))
     >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), delays,
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.DriftedRegret()])
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.DriftedRegret()])
     >>> bool((result.regret[-1] <= 2 * result.measured["drifted_regret"][-1] + 5).all())
     True
     """
@@ -145,8 +147,8 @@ class InverseRates:
     >>> import jax, jaxbandit as jb
     >>> learner = jb.BestOfBothWorlds(max_delay=5)
     >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.InverseRates(learner)])
-    >>> rates = jb.theory.mzs22_rates([5] * 300, num_arms=2)
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.InverseRates(learner)])
+    >>> rates = jb.theory.bounds.mzs22_rates([5] * 300, num_arms=2)
     >>> np.allclose(result.measured["tsallis_rate"][-1], rates.tsallis[-1])
     True
     """
@@ -191,7 +193,7 @@ class StabilityAndPenalty:
     >>> import jax, jaxbandit as jb
     >>> learner = jb.BestOfBothWorlds(max_delay=5)
     >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.StabilityAndPenalty(learner, 5)])
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.StabilityAndPenalty(learner, 5)])
     >>> bool((result.measured["stability"] <= result.measured["stability_limit"]).all())
     True
     """
@@ -275,7 +277,7 @@ class SelfBounding:
     >>> import jax, jaxbandit as jb
     >>> learner = jb.BestOfBothWorlds(max_delay=5)
     >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.SelfBounding(learner, 5)])
+    ...                      rounds=300, runs=4, key=jax.random.key(0), measure=[jb.theory.measurements.SelfBounding(learner, 5)])
     >>> bool((result.measured["self_bounding"][-1, 1] == 0).all())  # B: a fixed delay brings one observation at a time
     True
     """

@@ -9,7 +9,9 @@ import dataclasses
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import is_numeric, show
+from jaxbandit._core.fields import is_numeric, show
+
+__all__ = ["Optimum", "arrivals", "outstanding", "outstanding_optimum", "skipping_optimum", "summary", "truncated"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +27,7 @@ def truncated(delays: ArrayLike) -> np.ndarray:
     """The delays ``[T]`` with everything revealed at the end of the game: min(d_t, T - t).
 
     >>> from jaxbandit import theory
-    >>> theory.truncated([5, 0, 5, 5])
+    >>> theory.optimal_skipping.truncated([5, 0, 5, 5])
     array([3, 0, 1, 0])
     """
     delays = check_sequence(delays)
@@ -36,7 +38,7 @@ def outstanding(delays: ArrayLike) -> np.ndarray:
     """``[T]`` σ_t = #{s < t : s + d_s >= t}, the plays whose feedback is outstanding at the start of round t.
 
     >>> from jaxbandit import theory
-    >>> theory.outstanding([2, 2, 2, 2, 0])
+    >>> theory.optimal_skipping.outstanding([2, 2, 2, 2, 0])
     array([0, 1, 2, 2, 2])
     """
     delays = check_sequence(delays)
@@ -49,7 +51,7 @@ def arrivals(delays: ArrayLike) -> np.ndarray:
     """``[T]`` a_t = #{s <= t : s + d_s = t}, the observations that arrive at the end of round t.
 
     >>> from jaxbandit import theory
-    >>> theory.arrivals([2, 1, 0, 9])
+    >>> theory.optimal_skipping.arrivals([2, 1, 0, 9])
     array([0, 0, 3, 0])
     """
     delays = check_sequence(delays)
@@ -63,7 +65,7 @@ def skipping_optimum(delays: ArrayLike, num_arms: int) -> Optimum:
     For a given |S| the longest delays are the ones to skip, so sorting replaces the search over subsets.
 
     >>> from jaxbandit import theory
-    >>> theory.skipping_optimum([1000, 0, 0, 0], num_arms=4)
+    >>> theory.optimal_skipping.skipping_optimum([1000, 0, 0, 0], num_arms=4)
     Optimum(value=1.0, skipped=1, longest_kept=0)
     """
     check_arms(num_arms)
@@ -76,7 +78,7 @@ def outstanding_optimum(delays: ArrayLike) -> Optimum:
     """min over S of |S| + d_max(S̄), which bounds σ_max (Lemma "σ_max"). Exact, by sorting.
 
     >>> from jaxbandit import theory
-    >>> theory.outstanding_optimum([1000, 1, 1, 1])
+    >>> theory.optimal_skipping.outstanding_optimum([1000, 1, 1, 1])
     Optimum(value=2.0, skipped=1, longest_kept=1)
     """
     longest_first = np.sort(check_sequence(delays))[::-1]
@@ -87,7 +89,7 @@ def summary(delays: ArrayLike) -> dict[str, int]:
     """What the bounds ask of a sequence of delays: T, D (cut off at the horizon), d_max, σ_max and a_max.
 
     >>> from jaxbandit import theory
-    >>> theory.summary([2, 1, 0, 9])
+    >>> theory.optimal_skipping.summary([2, 1, 0, 9])
     {'rounds': 4, 'total': 3, 'longest': 2, 'outstanding_max': 2, 'arrivals_max': 3}
     """
     delays = truncated(delays)

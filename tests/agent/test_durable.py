@@ -15,7 +15,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.agent import agent as agent_module
 from tests.agent import campaign
-from tests.agent.environment import Environment, play_fleet
+from tests.agent.environment import Environment, play_fleet, waiting
 
 KEY = jax.random.key(5)
 LOSSES, DELAYS = jb.losses.Bernoulli(np.array([0.3, 0.5, 0.6], np.float32)), jb.delays.Geometric(3.0, bound=8)
@@ -79,7 +79,7 @@ def test_killed_at_any_moment(tmp_path, kills, rounds):
 def same_from_here(one, two, rounds=20):
     for _ in range(rounds):
         mine, theirs = one.act(), two.act()
-        assert mine == theirs
+        assert mine[:5] == theirs[:5]
         for agent in (one, two):
             agent.observe(mine.id, 0.25 * (mine.id % 5 == 0))
     np.testing.assert_array_equal(one.probabilities, two.probabilities)
@@ -100,7 +100,7 @@ def test_saved_and_loaded(tmp_path, learner):
     agent.expire(3)
     agent.save(tmp_path / "agent.npz")
     loaded = jb.Agent.load(tmp_path / "agent.npz", learner, 3, KEY)
-    assert loaded.outstanding() == agent.outstanding()
+    assert waiting(loaded) == waiting(agent)
     np.testing.assert_array_equal(loaded.probabilities, agent.probabilities)
     with pytest.raises(jb.TicketError, match="has expired"):
         loaded.observe(3, 0.5)
@@ -118,14 +118,14 @@ def test_opened_again_wherever_the_snapshot_was(tmp_path, monkeypatch, every):
         for one in (agent, other):
             for _ in range(5):
                 one.act()
-        waiting = [ticket.id for ticket in agent.outstanding()]
-        late, gone, *_ = random.permutation(waiting).tolist()
+        ids = [ticket.id for ticket in agent.outstanding()]
+        late, gone, *_ = random.permutation(ids).tolist()
         for one in (agent, other):
             one.observe(late, 0.5)
             one.expire(gone)
         agent._journal.close()  # as if the process had died: no last snapshot
         agent = jb.Agent.open(path, learner, 3, KEY, flush=False)
-        assert agent.outstanding() == other.outstanding()
+        assert waiting(agent) == waiting(other)
     same_from_here(agent, other)
     agent.close()
 
@@ -142,9 +142,9 @@ def test_a_durable_fleet(tmp_path):
     play_fleet(whole, environment, 15, np.random.default_rng(2), part=0.6)
     agent._journal.close()
     agent = opened()
-    assert agent.outstanding() == whole.outstanding()
+    assert waiting(agent) == waiting(whole)
     mine, theirs = agent.act([4, 0]), whole.act([4, 0])
-    for one, two in zip(mine, theirs, strict=True):
+    for one, two in zip(mine[:5], theirs[:5], strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(agent.probabilities, whole.probabilities)
     agent.close()
@@ -279,5 +279,5 @@ def test_files_that_are_something_else(tmp_path):
 def test_what_cannot_be_opened_or_held(tmp_path):
     with pytest.raises(TypeError, match=r"Agent.open\(None\): path is the name of a file"):
         jb.Agent.open(None, jb.DelayedUCB1(), 3, KEY)
-    with pytest.raises(ValueError, match=r"arms=1000000000: 1000 learners with so many arms need [\d,]+ GB of memory"):
-        jb.Agent(jb.DelayedUCB1(), 10**9, KEY, fleet=1000)
+    with pytest.raises(ValueError, match=r"arms=8000000: 1000000 learners with so many arms need [\d,]+ GB of memory"):
+        jb.Agent(jb.DelayedUCB1(), 8 * 10**6, KEY, fleet=10**6)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from experiments.claims.harness.runner import choose
 from jaxbandit import theory
-from jaxbandit.claims.runner import choose
 
 
 def script(name):
@@ -33,10 +33,10 @@ def test_buckets_of_all_rounds_are_the_papers():
     rising = script("rising_delays")
     rng = np.random.default_rng(0)
     for _ in range(50):
-        delays = theory.truncated(rng.integers(0, rng.integers(1, 9), 40))
+        delays = theory.optimal_skipping.truncated(rng.integers(0, rng.integers(1, 9), 40))
         sizes = rising.bucket_sizes(delays, np.ones(40, bool))
-        assert np.array_equal(np.cumsum(sizes)[:-1] + 1, theory.buckets(delays)[1:])
-        assert rising.repaired(delays, 4) >= theory.delayed_lower(delays, 4).total - 1e-12
+        assert np.array_equal(np.cumsum(sizes)[:-1] + 1, theory.bounds.buckets(delays)[1:])
+        assert rising.repaired(delays, 4) >= theory.bounds.delayed_lower(delays, 4).total - 1e-12
 
 
 def test_buckets_of_long_delays_end_with_the_first_feedback_of_one():

@@ -1,4 +1,4 @@
-"""The verdicts, the command behind ``jaxbandit claims``, and three wrong learners that a claim catches."""
+"""The verdicts, the command ``python -m experiments.claims``, and three wrong learners that a claim catches."""
 
 import dataclasses
 import json
@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import theory
-from jaxbandit.arms import pick
-from jaxbandit.claims import experiment as experiments
-from jaxbandit.claims import mark
-from jaxbandit.claims import runner as claims
-from jaxbandit.claims.verdict import (
+from experiments.claims.harness import experiment as experiments
+from experiments.claims.harness import runner as claims
+from experiments.claims.harness.verdict import (
     Check,
     Measured,
     Mutant,
@@ -31,10 +28,13 @@ from jaxbandit.claims.verdict import (
     slope,
     width,
 )
-from jaxbandit.pending import Pending
-from jaxbandit.pytrees import pytree_dataclass
-from jaxbandit.randomness import fold
-from jaxbandit.statistics import student_quantile
+from jaxbandit import theory
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import pytree_dataclass
+from jaxbandit._core.randomness import fold
+from jaxbandit._engine.queues.listed import Pending
+from jaxbandit._provenance import package_code
+from jaxbandit.results.statistics import student_quantile
 
 
 def check(value, error, relation, bound, **options):
@@ -214,7 +214,7 @@ def test_the_command_writes_pages_and_says_what_failed(tmp_path, capsys):
             "holds with room 4",
             "Said plainly.",
             "jax.random.key(7)",
-            "jaxbandit claims --only good",
+            "python -m experiments.claims --only good",
             "Nothing else.",
             "One were two.",
             "a wrong one",
@@ -283,7 +283,7 @@ def test_long_simulations_are_kept_in_pieces_and_are_the_same(tmp_path, monkeypa
     def play():
         return experiment.simulate(
             jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.6, 0.6]), jb.delays.Fixed(2), rounds=100, runs=600, record=5,
-            measure=[theory.Arrivals()],
+            measure=[theory.measurements.Arrivals()],
         )  # fmt: skip
 
     whole = play()
@@ -305,37 +305,40 @@ def test_long_simulations_are_kept_in_pieces_and_are_the_same(tmp_path, monkeypa
 def test_what_a_claim_depends_on(tmp_path):
     """The modules that decide numbers make a claim stale when they change; those that draw, write and speak do not."""
     package = tmp_path / "jaxbandit"
-    shutil.copytree(mark.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package_code.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
 
     def after_a_change_of(name):
-        mark.code_mark.cache_clear()
+        package_code.package_digest.cache_clear()
         file = package / name
         before = file.read_text()
         file.write_text(f"{before}\n# changed\n")
-        changed = mark.code_mark(package)
+        changed = package_code.package_digest(package)
         file.write_text(before)
         return changed
 
-    same = mark.code_mark(package)
-    assert same == mark.code_mark()
+    same = package_code.package_digest(package)
+    assert same == package_code.package_digest()
     for name in (
         "plots/__init__.py",
         "plots/curves.py",
-        "display.py",
-        "webpage.py",
-        "claims/pages.py",
-        "claims/figures.py",
+        "_core/display.py",
+        "_io/html.py",
+        "results/summary.py",
         "sweeps/report.py",
-        "cli/claims.py",
-        "cli/bench.py",
+        "cli/run.py",
     ):
         assert after_a_change_of(name) == same, name
     for thing in (
         *(jb.BestOfBothWorlds, jb.KLUCB, jb.losses.Bernoulli, jb.delays.Geometric, jb.hybrid_argmin, jb.rollout, jb.simulate),
-        *(jb.Result, jb.ControlVariates, Pending, fold, judge, student_quantile),
-        *(theory.Drift, theory.play_with_delays, theory.delayed_lower, theory.outstanding),
+        *(jb.Result, jb.ControlVariates, Pending, fold, student_quantile),
+        *(
+            theory.measurements.Drift,
+            theory.games.play_with_delays,
+            theory.bounds.delayed_lower,
+            theory.optimal_skipping.outstanding,
+        ),
     ):
-        name = Path(sys.modules[thing.__module__].__file__).relative_to(mark.PACKAGE)  # type: ignore[arg-type]
+        name = Path(sys.modules[thing.__module__].__file__).relative_to(package_code.PACKAGE)  # type: ignore[arg-type]
         assert after_a_change_of(name) != same, name
 
 

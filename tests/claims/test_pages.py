@@ -2,9 +2,9 @@
 
 import pytest
 
-from jaxbandit.claims.experiment import Experiment
-from jaxbandit.claims.figures import lay_out
-from jaxbandit.claims.notation import typeset
+from experiments.claims.harness.experiment import Experiment
+from experiments.claims.harness.figures import lay_out
+from experiments.claims.harness.notation import typeset
 
 
 @pytest.mark.parametrize(

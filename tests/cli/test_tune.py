@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit._io.files import write_whole
 from jaxbandit.cli import app
-from jaxbandit.files import write_whole
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.tuned import Outcome, Tuned
 
@@ -75,7 +75,7 @@ def test_a_stopped_command_goes_on(call, monkeypatch):
     monkeypatch.setattr(tuning, "regret_gradient", stopped)
     status, _, err = call(SPEC, "--out", "out")
     assert status == 130
-    assert "the same command goes on from here" in err
+    assert "run the same command to resume" in err
     assert os.listdir("out") == ["unfinished-0.json"]
     status, _, err = call(SPEC.replace("rounds = 60", "rounds = 61"), "--out", "out")
     assert status == 1

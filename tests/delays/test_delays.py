@@ -203,7 +203,7 @@ def arrivals(law, key, first_run):
     rounds = jnp.int32(LONGEST)
     log = jb.rollout(
         Probe(), Staircase(), law, rounds=rounds, key=key, runs=4, first_run=first_run, record=rounds[None]
-    ).state.learner_state
+    ).learner_state
     row = jnp.arange(LONGEST)[:, None]
     origin = jnp.where(row < log.count, log.deliveries[:, 1].astype(jnp.int32), 0)
     return jnp.zeros((LONGEST + 1, 4)).at[origin, jnp.arange(4)].set(log.deliveries[:, 0])[1:]

@@ -104,7 +104,7 @@ def test_the_simulator_meets_the_recorded_delays():
     waited = np.minimum(delays[:rounds], rounds - np.arange(1, rounds + 1)).sum()
     assert result.total_delay[0] == waited
     assert result.lost[0] == (delays[:rounds] == NEVER).sum()
-    assert result.outstanding_max[0] == jb.theory.outstanding(delays[:rounds]).max()
+    assert result.outstanding_max[0] == jb.theory.optimal_skipping.outstanding(delays[:rounds]).max()
 
 
 def test_the_recorded_trace_is_what_its_script_makes(tmp_path):

@@ -55,10 +55,7 @@ def shown(page):
 def losses(s):
     if s["losses"] == "stochastic":
         return jb.losses.Bernoulli([(1 - s["gap"]) / 2, *[(1 + s["gap"]) / 2] * (s["K"] - 1)])
-    phases = np.arange(-(-s["rounds"] // (2 * s["delay"])))
-    means = np.full((len(phases), s["K"]), 0.9)
-    means[phases, phases % 2], means[phases, (phases + 1) % 2] = 0.0, 1.0
-    return jb.losses.Switching(means, 1 + 2 * s["delay"] * phases)
+    return jb.losses.DelayMatchedSwitching(s["delay"], s["K"])
 
 
 SETTINGS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jaxbandit import compilers
+from experiments.accelerators import compilers
 from jaxbandit.learners.tsallis import TsallisINF
 
 pytest.importorskip("llvmlite", reason="playing a GPU's kernels needs llvmlite: pip install 'jaxbandit[compilers]'")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, forms
+from jaxbandit._engine import blocks
+from jaxbandit._engine import choose as choosing
 from jaxbandit.gradients import estimators, programs
 
 GAME = jb.BestOfBothWorlds(4), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(4)
@@ -26,16 +27,18 @@ def test_one_large_block(monkeypatch, options, copies):
     """Run by run the same derivatives, whatever the block; a block as large as the memory for their copies allows."""
     arguments: dict[str, Any] = {"rounds": 70, "runs": 600, "key": jax.random.key(1), **options}
     here = jb.regret_gradient(*GAME, **arguments)
-    sizes, real, kept, choose = [], programs.play_blocks, [], estimators.form_for
+    sizes, real, kept, choose = [], programs.play_blocks, [], estimators.execution_for
 
-    def counted(play, game, *, size, progress):
+    def counted(play, player, game, *, size, **options):
         sizes.append(size)
-        return real(play, game, size=size, progress=progress)
+        return real(play, player, game, size=size, **options)
 
     monkeypatch.setattr(programs, "play_blocks", counted)
-    monkeypatch.setattr(estimators, "form_for", lambda game, at_once: kept.append(at_once) or choose(game, at_once=at_once))
+    monkeypatch.setattr(
+        estimators, "execution_for", lambda game, at_once, **rest: kept.append(at_once) or choose(game, at_once=at_once, **rest)
+    )
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
-    monkeypatch.setattr(forms, "SIZES", (64, 1024, 4096))
+    monkeypatch.setattr(choosing, "SIZES", (64, 1024, 4096))
     there = jb.regret_gradient(*GAME, **arguments)
     assert (set(sizes), kept) == ({1024}, [copies])
     # Baselines of the score and groups of reverse mode are of the block (the last group is filled up with runs that were not asked

@@ -10,7 +10,8 @@ import optax
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.arms import pick
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import Limits, canonical, number, pytree_dataclass
 from jaxbandit.gradients import estimators as gradients
 from jaxbandit.gradients.jump import play_weight
 from jaxbandit.gradients.numbers import Number, numbers_of
@@ -18,7 +19,6 @@ from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.ftrl import scaled_sqrt
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
-from jaxbandit.pytrees import Limits, canonical, number, pytree_dataclass
 
 KEY = jax.random.key(0)
 LAW, DELAYS = jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(3)

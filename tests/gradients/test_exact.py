@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import pytest
 
 import jaxbandit as jb
+from jaxbandit._core.fields import pytree_dataclass
 from jaxbandit.learners import tsallis
 from jaxbandit.learners.base import ImportanceWeighted
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
-from jaxbandit.pytrees import pytree_dataclass
 from tests import enumeration
 
 COINS = [[0.0, 1.0], [0.0, 1.0]]
@@ -28,7 +28,6 @@ class Floored(ImportanceWeighted):
 
     scale: float
     floor: float
-    has_floor = True
 
     def init(self, num_arms, runs_shape):
         return FTRLState.start(num_arms, runs_shape)

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cautions
+from jaxbandit._checks import cautions
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.coordinates import coordinates
@@ -265,7 +265,7 @@ def test_regret_falls_and_the_rest_stays():
     assert (float(tuned.learner.linear), float(tuned.learner.max_delay)) == (5.0, 3.0)
     assert tuned.path["factor"].shape == (5,)
     assert tuned.path["regret"].shape == (4,)
-    assert set(tuned.audit.used) == set(tuned.audit.paired) == {"factor"}
+    assert all(set(one.used) == set(one.paired) == {"factor"} for one in tuned.audit.points.values())
     assert "regret" in str(tuned)
 
 
@@ -273,8 +273,8 @@ def test_an_audit_without_errors_does_not_agree(monkeypatch):
     learner = jb.BestOfBothWorlds(3)
     which = coordinates(learner, ["factor"], None)
     monkeypatch.setattr(tuning, "_objective", lambda *_: (1.0, np.nan, {"factor": (np.array(1.0), np.array(np.nan))}))
-    with pytest.warns(UserWarning, match="in factor agrees with paired differences cannot be told.*more than fresh_runs=2"):
-        audit = tuning._audit(learner, [], which, "mean", {"runs": 2}, None)
+    with pytest.warns(UserWarning, match="cannot be compared with paired differences at the end.*more than fresh_runs=2"):
+        audit = tuning._audit({"end": learner}, [], which, "mean", {"runs": 2}, None)
     assert audit.agrees is None
     outcome = Outcome(1.0, 0.1, np.ones(1), np.ones(1))
     assert "cannot tell" in str(Tuned(learner, {"factor": np.ones(1)}, outcome, outcome, audit))

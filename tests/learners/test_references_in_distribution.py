@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import randomness
+from jaxbandit._core import randomness
 from tests.reference import learners as reference
 
 ROUNDS, RUNS, DELAY = 10_000, 24, 10

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import randomness
+from jaxbandit._core import randomness
 from jaxbandit.learners.base import Observation
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.thompson import DelayedThompson, Proposal, beta_odds, normals
@@ -222,7 +222,7 @@ def test_thompson_plays_as_often_as_the_posterior_says(counts, losses):
 
 class FakeRound:
     def __init__(self, words):
-        self.words = words
+        self.words, self.restrict = words, lambda values: values
 
 
 @pytest.mark.thorough

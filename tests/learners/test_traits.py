@@ -7,8 +7,8 @@ import pytest
 from jax.typing import ArrayLike
 
 import jaxbandit as jb
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
 from jaxbandit.learners.base import Learner, as_learner
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
 
 KEY = jax.random.key(0)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5])
@@ -129,8 +129,8 @@ def test_a_law_of_ones_own_inherits():
 @pytest.mark.parametrize("skipping", [False, True])
 def test_inverse_rates_of_zimmert_seldin(skipping):
     learner = jb.ZimmertSeldin(skipping=skipping)
-    result = simulate(learner, jb.delays.Fixed(3), measure=[jb.theory.InverseRates(learner)])
-    right = jb.theory.zs20_rates([3] * 100, num_arms=2)
+    result = simulate(learner, jb.delays.Fixed(3), measure=[jb.theory.measurements.InverseRates(learner)])
+    right = jb.theory.bounds.zs20_rates([3] * 100, num_arms=2)
     np.testing.assert_allclose(result.measured["tsallis_rate"][-1], right.tsallis[-1], rtol=1e-6)
     entropy = result.measured["entropy_rate"][-1]
     if skipping:  # no play waits longer than the threshold here: D_t in place of 2 D_t
@@ -142,7 +142,7 @@ def test_inverse_rates_of_zimmert_seldin(skipping):
 @pytest.mark.parametrize("learner", [jb.DelayedUCB1(), jb.AsymmetricBestOfBothWorlds(3), WithBase()])
 def test_learners_without_one_rate_say_so(learner):
     with pytest.raises(TypeError, match="this measurement needs a learner with"):
-        simulate(learner, jb.delays.Fixed(3), measure=[jb.theory.InverseRates(learner)])
+        simulate(learner, jb.delays.Fixed(3), measure=[jb.theory.measurements.InverseRates(learner)])
 
 
 def test_traits_are_declared_with_a_meaning():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import randomness
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical
 from jaxbandit.learners.base import Observation, Round
 from jaxbandit.learners.wrappers import BOLD, QPMD
-from jaxbandit.pytrees import canonical
 from tests.injected import injected
 from tests.learners.test_references import DELAYS, ROUNDS, compare
 from tests.reference import learners as reference
@@ -136,7 +136,7 @@ def test_capacity(learner):
     def final(capacity, runs):
         run = jb.rollout(learner(jb.TsallisINF(), capacity), MEANS, jb.delays.Fixed(7), rounds=100, runs=runs, key=KEY)
         assert np.isfinite(run.regret).all()
-        return run.state.learner_state
+        return run.learner_state
 
     learner(jb.TsallisINF(), enough).check_state(final(enough, 4))
     short = final(2, 4)
@@ -153,7 +153,7 @@ def test_capacity(learner):
 
 def test_bold_lost_feedback_keeps_its_copy():
     run = jb.rollout(BOLD(jb.TsallisINF(), 40), MEANS, jb.delays.PacketLoss(0.5), rounds=40, runs=8, key=KEY)
-    np.testing.assert_array_equal(run.state.learner_state.waits.sum(0), run.lost)
+    np.testing.assert_array_equal(run.learner_state.waits.sum(0), run.lost)
 
 
 @pytest.mark.thorough

@@ -6,12 +6,14 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import losses, randomness
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass
+from jaxbandit import losses
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
 from tests.event_queue import LONGEST, Probe, uniform, words
 
 DRAWS = 1 << 17
@@ -37,6 +39,7 @@ SAMPLED = {
     "table": (losses.Table([MEANS]), MEANS),
     "constrained": (losses.StochasticallyConstrained(0.3, arms=6), [0.0] + [0.3] * 5),
     "switching": (losses.Switching([MEANS, MEANS[::-1]], [1, 50]), MEANS),
+    "delay-matched switching": (losses.DelayMatchedSwitching(5, arms=4), [0.0, 1.0, 0.9, 0.9]),
     "corrupted": (losses.Corrupted(losses.Bernoulli(MEANS), 7.0), [1.0, *MEANS[1:5], 0.0]),
     "corrupted beta": (losses.Corrupted(losses.Beta(MEANS[1:5], 3.0), 7.0), [0.97, 0.3, 0.5, 0.05]),
 }
@@ -104,7 +107,7 @@ def test_laws_with_keys_get_one_for_each_run_and_round():
     key = jax.random.key(3)
     told = jb.rollout(
         Probe(), Keyed(), jb.delays.Fixed(0), rounds=LONGEST, key=key, runs=4, record=[LONGEST]
-    ).state.learner_state.deliveries[:, 3]
+    ).learner_state.deliveries[:, 3]
     keys = jax.random.wrap_key_data(jnp.asarray(words(key, randomness.LOSS, 4)))
     np.testing.assert_array_equal(told, jax.vmap(jax.vmap(jax.random.uniform))(keys))
     assert len(np.unique(told)) == told.size
@@ -131,6 +134,67 @@ def test_constrained_phases(growth):
     odd = phases(growth, rounds) % 2 == 1
     expected = np.where(odd[:, None], [0.75, 1.0, 1.0], [0.0, 0.25, 0.25])
     assert np.flatnonzero((means != expected).any(1)).tolist() == []
+
+
+def phase_borders(growth: float, last: int) -> np.ndarray:
+    """Rounds before each phase up to ``last``, by the closed form (g^n - 1)/(g - 1) with 120 decimals."""
+    with mpmath.workdps(120):
+        g, found = mpmath.mpf(growth), [0, 1]
+        while found[-1] <= last:
+            found.append(int(mpmath.ceil((g ** len(found) - 1) / (g - 1))))
+    return np.array(found[:-1])
+
+
+GROWTHS = (1.001, 1.01, 1.1, 1.5)  # all but the last are rounded in float32: growth is what JAX makes of it
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_constrained_phases_are_exact(growth):
+    """All of 300,000 rounds, and both sides of every border up to 2**30."""
+    borders = phase_borders(float(np.float32(growth)), 2**30)
+    law = losses.StochasticallyConstrained(0.25, arms=2, growth=growth)
+    rounds = np.concatenate([np.arange(300_000), borders[borders > 0] - 1, borders[borders < 2**30]])
+    means = np.asarray(jax.jit(jax.vmap(law.expected))(jnp.asarray(rounds + 1, jnp.int32)))[:, 0]
+    odd = (np.searchsorted(borders, rounds, side="right") - 1) % 2 == 1
+    assert np.flatnonzero((means > 0) != odd).size == 0
+
+
+def test_constrained_phases_are_exact_in_float64():
+    borders = phase_borders(1.001, 2**30)
+    rounds = np.concatenate([borders[borders > 0] - 1, borders])
+    with jax.enable_x64(True):
+        law = losses.StochasticallyConstrained(0.25, arms=2, growth=1.001)
+        means = np.asarray(jax.vmap(law.expected)(jnp.asarray(rounds + 1, jnp.int32)))[:, 0]
+    np.testing.assert_array_equal(means > 0, (np.searchsorted(borders, rounds, side="right") - 1) % 2 == 1)
+
+
+@pytree_dataclass
+class OddRounds:
+    """A measurement: how many rounds so far had means above 0."""
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros(runs_shape, jnp.int32)
+
+    def update(self, state, moment):
+        return state + (moment.means[0] > 0)
+
+    def read(self, state):
+        return {"odd": state}
+
+
+def test_a_simulation_has_the_exact_phases():
+    """Also inside losses.ThroughStates, and with a growth for each run."""
+    borders = phase_borders(float(np.float32(1.001)), 60_000)
+    odd = ((np.searchsorted(borders, np.arange(60_000), side="right") - 1) % 2 == 1).sum()
+    law = losses.StochasticallyConstrained(0.25, arms=2, growth=1.001)
+    states = losses.ThroughStates(np.eye(2), law)
+    options = dict(delays=jb.delays.Fixed(0), rounds=60_000, runs=2, seed=0, record=[60_000], measure=[OddRounds()])
+    for one in (law, states):
+        assert jb.simulate(jb.Uniform(), one, **options).measured["odd"].tolist() == [[odd, odd]]
+    each = losses.StochasticallyConstrained(0.25, arms=2, growth=np.array([1.6, 1.1]))
+    found = jb.simulate(jb.Uniform(), each, **options | {"rounds": 3_000, "record": [3_000]}).measured["odd"][0]
+    expected = [(phases(Fraction(float(np.float32(g))), 3_000) % 2 == 1).sum() for g in (1.6, 1.1)]
+    assert found.tolist() == expected
 
 
 def test_switching_borders():
@@ -279,3 +343,22 @@ def test_rewards_in_a_spec():
     (point,) = reader.points("losses")
     reader.finish()
     np.testing.assert_array_equal(point.object.means, [0.25, 0.5])
+
+
+@pytest.mark.parametrize("delay", [1, 7])
+def test_delay_matched_switching_equals_switching(delay):
+    """Bitwise: the same losses and the same regret as the table of phases that the formula stands for."""
+    phases = np.arange(-(-200 // (2 * delay)))
+    means = np.full((len(phases), 4), 0.9)
+    means[phases, phases % 2], means[phases, (phases + 1) % 2] = 0.0, 1.0
+    results = [
+        jb.simulate(jb.TsallisINF(), law, jb.delays.Fixed(delay), rounds=200, runs=8, seed=0)
+        for law in (losses.Switching(means, 1 + 2 * delay * phases), losses.DelayMatchedSwitching(delay, arms=4))
+    ]
+    np.testing.assert_array_equal(*(result.regret for result in results))
+
+
+def test_delay_matched_switching_checks_its_fields():
+    for delay, arms, said in ((0, 4, "delay=0"), (1, 1, "arms=1")):
+        with pytest.raises(ValueError, match=said):
+            jb.simulate(jb.Uniform(), losses.DelayMatchedSwitching(delay, arms), jb.delays.Fixed(1), rounds=2, runs=1, seed=0)

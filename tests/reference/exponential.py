@@ -12,8 +12,9 @@ from .interface import Reference
 class ExponentialWeights(Reference):
     """x_t proportional to exp(-eta_t L_t), L the importance-weighted losses that have arrived; ``rate`` gives eta_t."""
 
-    def __init__(self, arms):
+    def __init__(self, arms, scale: float = 1.0):
         super().__init__(arms)
+        self.scale = scale  # multiplies eta_t
         self.total = 0  # D_t = sum_{s <= t} sigma_s
         self.loss_estimates = np.zeros(arms)
 
@@ -21,7 +22,7 @@ class ExponentialWeights(Reference):
         raise NotImplementedError
 
     def weights(self, t: int) -> np.ndarray:
-        weights = np.exp(-self.rate(t) * (self.loss_estimates - self.loss_estimates.min()))
+        weights = np.exp(-self.scale * self.rate(t) * (self.loss_estimates - self.loss_estimates.min()))
         return weights / weights.sum()
 
     def act(self, t, outstanding):
@@ -38,8 +39,8 @@ class DelayedExponentialWeights(ExponentialWeights):
     No cap if dmax = 0. D is the total delay, truncated to the horizon (d_t <= T - t).
     """
 
-    def __init__(self, arms, horizon, total_delay, max_delay):
-        super().__init__(arms)
+    def __init__(self, arms, horizon, total_delay, max_delay, scale: float = 1.0):
+        super().__init__(arms, scale)
         self.eta = math.sqrt(self.log_arms / (arms * horizon * math.e / 2 + total_delay))
         if max_delay > 0:
             self.eta = min(self.eta, 1.0 / (4 * math.e * max_delay))
@@ -54,8 +55,8 @@ class Skipper(DelayedExponentialWeights):
     Reading: ``horizon`` and ``total_delay`` go to DEW unchanged (give the total delay of the plays you want counted).
     """
 
-    def __init__(self, arms, beta, horizon, total_delay):
-        super().__init__(arms, horizon, total_delay, max_delay=beta)
+    def __init__(self, arms, beta, horizon, total_delay, scale: float = 1.0):
+        super().__init__(arms, horizon, total_delay, max_delay=beta, scale=scale)
         self.beta = beta
 
     def observe(self, t, s, arm, loss):

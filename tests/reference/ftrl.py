@@ -180,9 +180,9 @@ class ZimmertSeldin(Reference):
     still used when it arrives.
     """
 
-    def __init__(self, arms, skipping: bool = False):
+    def __init__(self, arms, skipping: bool = False, tsallis_scale: float = 1.0, entropy_scale: float = 1.0):
         super().__init__(arms)
-        self.skipping = skipping
+        self.skipping, self.tsallis_scale, self.entropy_scale = skipping, tsallis_scale, entropy_scale
         self.total = 0
         self.inactive: set[int] = set()
         self.loss_estimates = np.zeros(arms)
@@ -192,10 +192,10 @@ class ZimmertSeldin(Reference):
         self.total += len(active)
         if self.arms == 1:
             return self.remember(t, np.ones(1))
-        b = math.sqrt((1.0 if self.skipping else 2.0) * self.total / self.log_arms)
+        b = self.entropy_scale * math.sqrt((1.0 if self.skipping else 2.0) * self.total / self.log_arms)
         if self.skipping:
             self.inactive.update(s for s in active if t - s > b)
-        return self.remember(t, project(self.loss_estimates, math.sqrt(t), b))
+        return self.remember(t, project(self.loss_estimates, self.tsallis_scale * math.sqrt(t), b))
 
     def observe(self, t, s, arm, loss):
         self.loss_estimates += self.importance_weighted(s, arm, loss)
@@ -209,9 +209,9 @@ class RobustBestOfBothWorlds(Reference):
     longer counts and its feedback is thrown away.
     """
 
-    def __init__(self, arms, factor: float = 49.0):
+    def __init__(self, arms, factor: float = 49.0, tsallis_scale: float = 1.0, entropy_scale: float = 1.0):
         super().__init__(arms)
-        self.factor = factor
+        self.factor, self.tsallis_scale, self.entropy_scale = factor, tsallis_scale, entropy_scale
         self.total = 0
         self.total_at: dict[int, int] = {}  # round -> D_t
         self.skipped: set[int] = set()
@@ -222,8 +222,8 @@ class RobustBestOfBothWorlds(Reference):
         self.total_at[t] = self.total
         if self.arms == 1:
             return self.remember(t, np.ones(1))
-        b = math.sqrt(self.factor * self.total / self.log_arms)
-        return self.remember(t, project(self.loss_estimates, math.sqrt(t), b))
+        b = self.entropy_scale * math.sqrt(self.factor * self.total / self.log_arms)
+        return self.remember(t, project(self.loss_estimates, self.tsallis_scale * math.sqrt(t), b))
 
     def observe(self, t, s, arm, loss):
         if s in self.skipped:
@@ -250,9 +250,9 @@ class ArmDependentFTRL(Reference):
     round-t term that is not known before I_t is drawn; hence the sum over r < t). ``max_missing`` is the oracle rho*.
     """
 
-    def __init__(self, arms, max_missing: float):
+    def __init__(self, arms, max_missing: float, tsallis_scale: float = 1.0, entropy_scale: float = 1.0):
         super().__init__(arms)
-        self.max_missing = max_missing
+        self.max_missing, self.tsallis_scale, self.entropy_scale = max_missing, tsallis_scale, entropy_scale
         self.missing_weight = 0.0  # M_t
         self.outstanding: list[int] = []
         self.loss_estimates = np.zeros(arms)
@@ -264,8 +264,8 @@ class ArmDependentFTRL(Reference):
         self.outstanding = list(outstanding)
         if self.arms == 1:
             return self.remember(t, np.ones(1))
-        b = math.sqrt((self.max_missing * math.sqrt(t) + self.missing_weight) / self.log_arms)
-        return self.remember(t, project(self.loss_estimates, math.sqrt(t), b))
+        b = self.entropy_scale * math.sqrt((self.max_missing * math.sqrt(t) + self.missing_weight) / self.log_arms)
+        return self.remember(t, project(self.loss_estimates, self.tsallis_scale * math.sqrt(t), b))
 
     def played(self, t, arm):
         super().played(t, arm)
@@ -289,9 +289,9 @@ class BankerTsallisINF(Reference):
     'newest' the largest s first, 'proportional' takes the same fraction min(1, c_t/sum v) of every saving.
     """
 
-    def __init__(self, arms, order: str = "oldest"):
+    def __init__(self, arms, order: str = "oldest", scale: float = 1.0, delay_scale: float = 1.0):
         super().__init__(arms)
-        self.order = order
+        self.order, self.multiplier, self.delay_scale = order, scale, delay_scale  # of c_t, and of its term of sigma_t
         self.total = 0
         self.scale: dict[int, float] = {}  # c_s
         self.savings: dict[int, float] = {}  # v_s, arrived plays with something left
@@ -301,7 +301,7 @@ class BankerTsallisINF(Reference):
         sigma = len(outstanding)
         self.total += sigma
         waiting = sigma * math.sqrt(math.log(self.total + 1) / self.total) if sigma else 0.0
-        self.scale[t] = 1.0 / (1.0 / math.sqrt(t) + waiting)
+        self.scale[t] = self.multiplier / (1.0 / math.sqrt(t) + self.delay_scale * waiting)
         rest, dual = self.scale[t], np.zeros(self.arms)
         fraction = min(1.0, rest / sum(self.savings.values())) if self.savings else 0.0
         for s in sorted(self.savings, reverse=self.order == "newest"):

@@ -58,20 +58,21 @@ def draw(probabilities, uniform: float) -> int:
     return int(np.flatnonzero(np.asarray(probabilities) > 0)[-1])  # the sum fell short of 1 by rounding
 
 
-def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabilities=None, signals=None) -> dict:
-    """Run ``learner`` for T rounds.
+def play(learner: Reference, arms, losses, delays, rng=None, probabilities=None, signals=None, pieces=None, rounds=None) -> dict:
+    """Run ``learner`` for T rounds: the event queue of all references.
 
-    arms: list of T arms to inject, or None to draw from the probabilities with ``rng``.
-    losses: [T, K]. delays: T integers or ``math.inf`` (never arrives), or a callable (t, arm, loss) -> delay.
+    arms: list of T arms to inject, None to draw from the probabilities with ``rng``, or a callable (t, x) -> arm.
+    losses: [T, K], or a callable (t, arm) -> loss (then give ``rounds``).
+    delays: T integers or ``math.inf`` (never arrives), or a callable (t, arm, loss) -> delay.
     probabilities: None, or [T, K] from another implementation, used in the loss estimates instead of the learner's own
     x_t. Even on injected arms rounding errors can grow (a smaller x makes a larger estimate makes a smaller x); with
     injected probabilities two implementations can be compared step by step at any horizon.
-    signals: None, or [T, K], what a play of each arm would show.
+    signals: None, or [T, K], what a play of each arm would show, or a callable (t, arm) -> signal.
+    pieces: None, or the shares of a loss that arrive after 0, 1, ... rounds.
     Returns probabilities [T, K] (the learner's own), sigma [T] (outstanding at the start of each round), arms [T],
     delays [T], learner.
     """
-    losses = np.asarray(losses, dtype=float)
-    rounds = len(losses)
+    rounds = len(losses) if rounds is None else rounds
     pending: dict[int, float] = {}  # play -> round at whose end it arrives
     loss_of: dict[int, float] = {}
     history = {"probabilities": [], "sigma": [], "arms": [], "delays": []}
@@ -80,16 +81,19 @@ def play(learner: Reference, arms, losses: np.ndarray, delays, rng=None, probabi
         x = np.array(learner.act(t, outstanding))
         if probabilities is not None:
             learner.force(t, probabilities[t - 1])
-        arm = int(arms[t - 1]) if arms is not None else draw(x, rng.random())
+        arm = draw(x, rng.random()) if arms is None else arms(t, x) if callable(arms) else int(arms[t - 1])
         learner.played(t, arm)
         if signals is not None:
-            learner.shown(t, int(signals[t - 1][arm]))
-        loss_of[t] = float(losses[t - 1, arm])
+            learner.shown(t, int(signals(t, arm) if callable(signals) else signals[t - 1][arm]))
+        loss_of[t] = float(losses(t, arm) if callable(losses) else losses[t - 1][arm])
         delay = delays(t, arm, loss_of[t]) if callable(delays) else delays[t - 1]
         pending[t] = t + delay
-        for s in sorted(s for s, arrival in pending.items() if arrival == t):
-            del pending[s]
-            learner.observe(t, s, learner.played_arm[s], loss_of[s])
+        for s in sorted(pending):
+            if pieces is not None:
+                learner.observe(t, s, learner.played_arm[s], pieces[t - s] * loss_of[s])
+            elif pending[s] == t:
+                learner.observe(t, s, learner.played_arm[s], loss_of[s])
+        pending = {s: arrival for s, arrival in pending.items() if arrival != t}
         learner.end(t, sorted(pending))
         row = {"probabilities": x, "sigma": len(outstanding), "arms": arm, "delays": delay}
         for name, value in row.items():

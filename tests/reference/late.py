@@ -17,10 +17,10 @@ class StateExp3(Reference):
     ``transitions`` None: P(s|a) = (N(a, s) + alpha)/(N(a) + alpha S) of the plays before this one, and x mixed with gamma/K.
     """
 
-    def __init__(self, arms, states, horizon, delay, transitions=None, alpha=0.01, gamma=0.0):
+    def __init__(self, arms, states, horizon, delay, transitions=None, alpha=0.01, gamma=0.0, scale=1.0):
         super().__init__(arms)
         self.states, self.known, self.alpha, self.gamma = states, transitions, alpha, gamma
-        self.eta = math.sqrt(2 * self.log_arms / (states * horizon + delay * horizon))
+        self.eta = scale * math.sqrt(2 * self.log_arms / (states * horizon + delay * horizon))
         self.losses, self.counts = np.zeros(arms), np.zeros((arms, states))
         self.believed, self.state_of = {}, {}
 
@@ -76,13 +76,14 @@ class CoLo(Reference):
 
 class LimitedTracking(Reference):
     """Round t is tracked if fewer than C rounds are, and a coin of p = min(1, C/(8(H + 1))) says so; the loss of a tracked play reaches the
-    base 1/p times, that of any other never.
+    base 1/p times, that of any other never. ``probability`` replaces p; ``weighted`` False: the base averages and takes no weight 1/p.
     """
 
-    def __init__(self, arms, base, capacity, backlog, uniforms, **hyperparameters):
+    def __init__(self, arms, base, capacity, backlog, uniforms, probability=None, weighted=True, **hyperparameters):
         super().__init__(arms)
         self.base, self.capacity, self.uniforms = base(arms, **hyperparameters), capacity, uniforms
-        self.chance, self.tracked, self.most = min(1, capacity / (8 * (backlog + 1))), set(), 0
+        self.chance = min(1, capacity / (8 * (backlog + 1))) if probability is None else probability
+        self.weight, self.tracked, self.most = 1 / self.chance if weighted else 1.0, set(), 0
 
     def act(self, t, outstanding):
         if len(self.tracked) < self.capacity and self.uniforms(t)[0] < self.chance:
@@ -98,10 +99,13 @@ class LimitedTracking(Reference):
         super().played(t, arm)
         self.base.played(t, arm)
 
+    def shown(self, t, signal):
+        self.base.shown(t, signal)
+
     def observe(self, t, s, arm, loss):
         if s in self.tracked:
             self.tracked.remove(s)
-            self.base.observe(t, s, arm, loss / self.chance)
+            self.base.observe(t, s, arm, loss * self.weight)
 
     def end(self, t, outstanding):
         self.base.end(t, outstanding)

@@ -28,6 +28,8 @@ from .late import CoLo, LimitedTracking, StateExp3  # noqa: F401
 from .odaaf import ODAAF  # noqa: F401
 from .sapo import DelayedSAPO  # noqa: F401
 from .shapes import (  # noqa: F401
+    CensoredKLUCB,
+    CensoredThompson,
     DelayedKLUCB,
     DelayedUCB,
     DiscountedThompson,

@@ -52,7 +52,7 @@ class Dropped:
 
 
 class DelayedSAPO(Reference):
-    def __init__(self, arms, horizon, separation=9.0, phase=1280.0, limit=272.0, at_once=True, levels=16):
+    def __init__(self, arms, horizon, separation=9.0, phase=1280.0, limit=272.0, at_once=True, levels=16, base=ZimmertSeldin):
         super().__init__(arms)
         self.horizon, self.separation, self.phase, self.limit = horizon, separation, phase, limit
         self.at_once, self.levels = at_once, levels
@@ -64,7 +64,7 @@ class DelayedSAPO(Reference):
         self.weighted_upper = np.full(arms, math.inf)
         self.size, self.total, self.most_missing = 0, 0.0, 0
         self.level_at: dict[int, dict[int, int]] = {}  # round -> dropped arm -> level
-        self.base, self.start = None, None
+        self.fallback, self.base, self.start = base, None, None
 
     def width(self, arm):
         return min(1.0, math.sqrt(2 * self.log_horizon / self.counts[arm])) if self.counts[arm] else 1.0
@@ -74,7 +74,7 @@ class DelayedSAPO(Reference):
 
     def switch(self, t):
         if self.base is None:
-            self.base, self.start = ZimmertSeldin(self.arms), t
+            self.base, self.start = self.fallback(self.arms), t
 
     def act(self, t, outstanding):
         self.most_missing = max(self.most_missing, len(outstanding))

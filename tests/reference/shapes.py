@@ -171,3 +171,98 @@ class DiscountedThompson(ForgetfulThompson):
         self.discount = discount
 
     weight = DiscountedUCB.weight
+
+
+class Censored(Reference):
+    """Conversions with a learned delay curve, from the list of all actions.
+
+    Bins of age: edges e_b = round(m (b/16)²), at least b, as far as they differ. An action that is not observed before round t has age
+    u = t - s; below m it is open, in the bin with e_b <= u < e_{b+1}; from m on it is closed. Before each action one EM step with the
+    curve F and the rates p of the step before: an open action counts as F (1 - p)/(1 - p F) failures. New rates
+    (S + 1/2)/(closed + failures of open ones + 1). An open action converts later with weight p (1 - F)/(1 - p F). Hazard of a bin:
+    its conversions (plus 1/B) over those of this and later bins plus weights of later bins plus half the weights of this one. F of a bin
+    is at its middle (half the hazard), divided by its value after the last bin.
+    """
+
+    def __init__(self, arms, window):
+        super().__init__(arms)
+        self.window = window
+        edges = sorted({max(round(window * (b / 16) ** 2), min(b, window)) for b in range(17)})
+        self.edges, self.bins = edges, len(edges) - 1
+        self.curve, self.rates = [(b + 0.5) / self.bins for b in range(self.bins)], [0.5] * arms
+        self.seen = {}  # play -> (loss, delay)
+
+    def observe(self, t, s, arm, loss):
+        self.seen[s] = (loss, t - s)
+
+    def bin(self, age):
+        return min(sum(age >= edge for edge in self.edges[1:]), self.bins - 1)
+
+    def posterior(self, t):
+        """Rewards and failures of each arm before round t."""
+        open_ones = [(arm, self.bin(t - s)) for s, arm in self.played_arm.items() if s not in self.seen and t - s < self.window]
+        rewards, closed = np.zeros(self.arms), np.zeros(self.arms)
+        for s, arm in self.played_arm.items():
+            closed[arm] += s in self.seen or t - s >= self.window
+            rewards[arm] += 1 - self.seen[s][0] if s in self.seen else 0.0
+
+        def failures():
+            found = np.zeros(self.arms)
+            for arm, b in open_ones:
+                found[arm] += self.curve[b] * (1 - self.rates[arm]) / (1 - self.rates[arm] * self.curve[b])
+            return found
+
+        self.rates = np.clip((rewards + 0.5) / (closed + failures() + 1), 0, 1 - 1e-6)
+        weights, conversions = np.zeros(self.bins), np.full(self.bins, 1 / self.bins)
+        for arm, b in open_ones:
+            weights[b] += self.rates[arm] * (1 - self.curve[b]) / (1 - self.rates[arm] * self.curve[b])
+        for loss, delay in self.seen.values():
+            conversions[self.bin(delay)] += loss < 1
+        survival, middles = 1.0, []
+        for b in range(self.bins):
+            hazard = conversions[b] / (conversions[b:].sum() + weights[b + 1 :].sum() + weights[b] / 2)
+            hazard = min(hazard, 1.0)
+            middles.append(survival * (1 - hazard / 2))
+            survival *= 1 - hazard
+        self.curve = [min((1 - one) / max(1 - survival, 1e-6), 1.0) for one in middles]
+        return rewards, np.maximum(closed - rewards, 0) + failures()
+
+
+class CensoredThompson(Censored):
+    def act(self, t, outstanding):
+        rewards, failures = self.posterior(t)
+        return self.remember(t, smallest_beta_probabilities(1 + failures, 1 + rewards))
+
+
+class CensoredKLUCB(Censored):
+    """The arm with the largest q such that N kl(S/N, q) <= alpha log t, N = S + failures; arms with N = 0 first, ties at random."""
+
+    def __init__(self, arms, window, alpha=1.0):
+        super().__init__(arms, window)
+        self.alpha = alpha
+
+    def act(self, t, outstanding):
+        values = []
+        for good, bad in zip(*self.posterior(t)):
+            total = good + bad
+            values.append(largest_mean(good / total, self.alpha * math.log(t) / total) if total > 0 else math.inf)
+        best = np.array(values) >= max(values) - 1e-12
+        return self.remember(t, best / best.sum())
+
+
+def largest_mean(mean, level):
+    """The largest q in [mean, 1] with kl(mean, q) <= level, by bisection."""
+
+    def divergence(q):
+        return (mean * math.log(mean / q) if mean > 0 else 0.0) + (
+            (1 - mean) * math.log((1 - mean) / (1 - q)) if mean < 1 else 0.0
+        )
+
+    low, high = mean, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        if middle >= 1 or divergence(middle) > level:
+            high = middle
+        else:
+            low = middle
+    return low

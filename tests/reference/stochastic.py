@@ -55,12 +55,16 @@ def bernoulli_divergence(p: float, q: float) -> float:
 class KLUCB(IndexLearner):
     """Section 7: the largest q in [m, 1] with S_i kl(m, q) <= log t, m the mean of the rewards 1 - loss (bisection)."""
 
+    def __init__(self, arms, alpha: float = 1.0):
+        super().__init__(arms)
+        self.alpha = alpha  # multiplies log t
+
     def index(self, t, arm):
         mean = min(max(1.0 - self.sums[arm] / self.counts[arm], 0.0), 1.0)
         low, high = mean, 1.0
         for _ in range(100):
             middle = 0.5 * (low + high)
-            if self.counts[arm] * bernoulli_divergence(mean, middle) <= math.log(t):
+            if self.counts[arm] * bernoulli_divergence(mean, middle) <= self.alpha * math.log(t):
                 low = middle
             else:
                 high = middle

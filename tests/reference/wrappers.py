@@ -88,6 +88,10 @@ class BOLD(Reference):
         copy = self.copy_of[t]
         self.copies[copy].played(self.clocks[copy], arm)
 
+    def shown(self, t, signal):
+        copy = self.copy_of[t]
+        self.copies[copy].shown(self.clocks[copy], signal)
+
     def observe(self, t, s, arm, loss):
         copy = self.copy_of[s]
         self.copies[copy].observe(self.clocks[copy], self.clocks[copy], arm, loss)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.result import Result
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps import SpecError, Store, StoreError
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.status import status_lines, verify_lines
@@ -226,24 +226,30 @@ def test_repaired_stores_are_the_same_bits(good, tmp_path):
         shutil.rmtree(out)
 
 
-# Unit files whose checksum was made to fit: nothing can be promised of their numbers, but nothing else may happen.
+# Unit files that were damaged and have a matching checksum: their numbers may be wrong, but not their shape.
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_units_of_strangers(good, tmp_path, part):
+def test_forged_units_are_refused_or_have_the_right_shape(good, tmp_path, part):
     rng = chance("stranger", part)
     out = Path(shutil.copytree(good, tmp_path / "out"))
     file = sorted(out.glob("units/*/*.npz"))[0]
-    content = file.read_bytes()
+    content, right = file.read_bytes(), jb.open_sweep(good).regret
+    refused = []
     for _ in range(CASES // 10 // PARTS):
         forged = damage(content, rng)
         planted = file.with_name(f"{file.name[:-68]}{hashlib.sha256(forged).hexdigest()}.npz")
         file.unlink(missing_ok=True)
         planted.write_bytes(forged)
-        with contextlib.suppress(StoreError):
+        try:
             verify_lines(Store.open(out))
-            jb.open_sweep(out).regret.load()
+            found = jb.open_sweep(out).regret.load()
+            assert (found.sizes, found.dtype) == (right.sizes, right.dtype)
+        except StoreError as error:
+            refused.append(str(error))
         planted.unlink()
+    assert refused
+    assert all(str(out) in text and "\n" not in text for text in refused)
 
 
 # Result files.

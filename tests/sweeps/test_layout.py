@@ -120,7 +120,7 @@ def test_a_folder_in_the_place_of_a_unit(copy, whole):
     victim = sorted(copy.glob("units/*/*.npz"))[0]
     victim.unlink()
     victim.mkdir()
-    assert Store.open(copy).damaged() == {victim: "this is not a file"}
+    assert Store.open(copy).damaged() == {victim: "this is a folder in the place of a unit's file"}
     (victim / "thesis.tex").write_text(THESIS)
     with pytest.raises(StoreError, match="this is a folder in the place of a unit's file; move it away"):
         jb.sweep(spec(), copy)
@@ -142,7 +142,7 @@ def test_a_file_in_the_place_of_a_cell(copy):
 def test_out_is_a_file(tmp_path):
     (tmp_path / "thesis.tex").write_text(THESIS)
     for out in (tmp_path / "thesis.tex", tmp_path / "thesis.tex" / "out"):
-        with pytest.raises(MismatchError, match="this is not a folder; choose another --out"):
+        with pytest.raises(MismatchError, match=r"this is not a folder; choose another folder \(out=, --out\)"):
             jb.sweep(spec(), out)
     assert everything(tmp_path) == {"thesis.tex": THESIS.encode()}
 

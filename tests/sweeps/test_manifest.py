@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.result import Result
+from jaxbandit._provenance.environment import changed_settings, differences, environment, number_flags, vector_level
+from jaxbandit._provenance.user_code import code_digest
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps import MismatchError, Store, StoreError, writer
-from jaxbandit.sweeps.code import code_mark
-from jaxbandit.sweeps.environment import changed_settings, differences, environment, number_flags, vector_level
 from jaxbandit.sweeps.layout import Unit
 from tests.sweeps.examples import digests, forge, spec
 
@@ -118,7 +118,7 @@ def test_going_on_checks_what_it_goes_on_from(copy):
 
 OWN = """
 from jaxbandit import Uniform, delays
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 import functools, jax
 SCALE = 2.0
 LAW = delays.Fixed(3)
@@ -188,9 +188,9 @@ def own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("old", "new", "counts"), EDITS, ids=[new for _, new, _ in EDITS])
 def test_code_mark_sees_edits_of_what_a_class_uses(own, old, new, counts):
     assert old in OWN
-    before = code_mark(jb.BOLD(own(OWN).Mine(), 2))
-    assert before == code_mark(jb.BOLD(own(OWN).Mine(), 2))
-    assert (code_mark(jb.BOLD(own(OWN.replace(old, new)).Mine(), 2)) != before) == counts
+    before = code_digest(jb.BOLD(own(OWN).Mine(), 2))
+    assert before == code_digest(jb.BOLD(own(OWN).Mine(), 2))
+    assert (code_digest(jb.BOLD(own(OWN.replace(old, new)).Mine(), 2)) != before) == counts
 
 
 def test_code_of_the_package_has_no_mark():
@@ -200,7 +200,7 @@ def test_code_of_the_package_has_no_mark():
         jb.losses.Bernoulli([0.5]),
         jb.delays.ArmDependent((jb.delays.Fixed(1),)),
     ]
-    assert [code_mark(thing) for thing in things] == [None] * 4
+    assert [code_digest(thing) for thing in things] == [None] * 4
 
 
 def test_an_edited_learner_is_not_mixed_with_the_old_one(own, tmp_path):
@@ -221,9 +221,9 @@ def test_an_edited_learner_is_not_mixed_with_the_old_one(own, tmp_path):
 def test_a_class_without_code_gets_some(own):
     """The mark of an empty class is not that of no class: it would be taken for a store of before marks were kept."""
     text = "import jaxbandit as jb\n@jb.extend.pytree_dataclass\nclass Mine(jb.Uniform):\n    pass\n"
-    before = code_mark(own(text).Mine())
+    before = code_digest(own(text).Mine())
     assert before is not None
-    assert before != code_mark(own(text + "    scale = 3\n").Mine())
+    assert before != code_digest(own(text + "    scale = 3\n").Mine())
 
 
 def test_another_python_cannot_compare_the_code(own, tmp_path):
@@ -252,12 +252,15 @@ def test_environment_is_recorded_whole(whole):
     (known,) = json.loads((whole / "manifest.json").read_text())["manifest"]["environments"]
     assert known == environment()
     assert known["settings"] == {}
+    assert known["jaxbandit"].partition("+")[2] == known["package"][:12], "a checkout has a version of its own for each state"
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"jax": "9.9"}, r"jax \S+ then, 9.9 now"),
+        ({"package": "0123"}, r"\(package \w{16} then, 0123 now"),
+        ({"package": "0123", "jaxbandit": "0.2.0.dev+0123"}, r"\(jaxbandit \S+ then, 0.2.0.dev\+0123 now\)"),
         ({"settings": {"jax_threefry_partitionable": False}}, "settings default then, jax_threefry_partitionable=False now"),
         ({"flags": ["--xla_cpu_max_isa=AVX"]}, "flags none then, --xla_cpu_max_isa=AVX now"),
         ({"cpu": "SSE4_2"}, r"cpu \S+ then, SSE4_2 now"),

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit._provenance.environment import environment
 from jaxbandit.cli import app
 from jaxbandit.sweeps import SpecError, Store, StoreError, batch, run
 from jaxbandit.sweeps import open as opening
-from jaxbandit.sweeps.environment import environment
 from jaxbandit.sweeps.plan import Plan
 from tests.sweeps.examples import digests, everything, forge, spec
 
@@ -52,9 +52,9 @@ FILES = {
     "raises.py": b"raise RuntimeError('the module is unhappy')",
     "leaves.py": b"import sys; sys.exit(3)",
     "syntax.py": b"def (",
-    "right.py": b"from jaxbandit import Uniform\nfrom jaxbandit.pytrees import pytree_dataclass\nNUMBER = 3\n"
+    "right.py": b"from jaxbandit import Uniform\nfrom jaxbandit._core.fields import pytree_dataclass\nNUMBER = 3\n"
     b"@pytree_dataclass\nclass Right(Uniform):\n    pass\n",
-    "hints.py": b"from __future__ import annotations\nfrom jaxbandit import Uniform\nfrom jaxbandit.pytrees import pytree_dataclass\n"
+    "hints.py": b"from __future__ import annotations\nfrom jaxbandit import Uniform\nfrom jaxbandit._core.fields import pytree_dataclass\n"
     b"@pytree_dataclass\nclass Hints(Uniform):\n    factor: Nowhere = 1.0\n",
 }
 
@@ -279,7 +279,7 @@ def test_a_worker_that_is_set_otherwise_fails(tmp_path, monkeypatch):
     (reason,) = summary.failed.values()
     assert reason == "WorkerError: the worker is not like the process that called sweep (x64 False then, True now)"
     monkeypatch.undo()
-    monkeypatch.setattr(run, "code_mark", lambda thing: "3.11:0123")
+    monkeypatch.setattr(run, "code_digest", lambda thing: "3.11:0123")
     (reason,) = jb.sweep(spec(runs=4, losses=spec().losses[:1], learners=[jb.Uniform()]), tmp_path / "out").failed.values()
     assert reason.startswith("WorkerError: the worker has other code of the learner")
 
@@ -293,7 +293,7 @@ class Exploding(jb.Uniform):
 
 
 def test_results_that_are_not_finite_are_failed_units(tmp_path):
-    learners = [jb.pytrees.pytree_dataclass(Exploding)(), jb.Uniform()]  # type: ignore[attr-defined]
+    learners = [jb.extend.pytree_dataclass(Exploding)(), jb.Uniform()]
     summary = jb.sweep(spec(runs=4, losses=spec().losses[:1], learners=learners, record=[5, 20, 60]), tmp_path / "out")
     assert (summary.done, summary.units) == (1, 2)
     ((name, reason),) = summary.failed.items()
@@ -359,7 +359,12 @@ STORES = [
     (_swap, "verify copy", 1, "this file belongs to another cell .*12 unit files checked, 9 damaged"),
     (_swap, "export copy all.nc", 1, "this file belongs to another cell; run `jaxbandit sweep` again to have it recomputed"),
     (_swap, "report copy", 1, "this file belongs to another cell; run `jaxbandit sweep` again to have it recomputed"),
-    (_unit_folder, "verify copy", 1, "this is not a file 11 unit files checked, 1 damaged 1 unit missing"),
+    (
+        _unit_folder,
+        "verify copy",
+        1,
+        "this is a folder in the place of a unit's file 11 unit files checked, 1 damaged 1 unit missing",
+    ),
     (_link, "verify copy", 1, "this is a symbolic link"),
     (_link, "status copy", 1, "this is a symbolic link"),
     (_link, "export copy all.nc", 1, "this is a symbolic link"),

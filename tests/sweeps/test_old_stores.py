@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit._provenance.environment import differences, environment
 from jaxbandit.sweeps import MismatchError, Store
-from jaxbandit.sweeps.environment import differences, environment
 from tests.sweeps.examples import digests
 
 WRITTEN = Path(__file__).parents[1] / "data" / "sweep_of_0.1.0"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, forms, packing
+from jaxbandit._engine import blocks, packing
+from jaxbandit._engine import choose as forms
 from jaxbandit.sweeps import MismatchError, Store, batch, plan
 from jaxbandit.sweeps.status import status_lines
 from jaxbandit.sweeps.writer import StoreWriter

@@ -11,7 +11,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import plots
-from jaxbandit.display import number
+from jaxbandit._core.display import number
 from jaxbandit.sweeps import report
 from jaxbandit.sweeps.comparison import compare, differences, proved_bound
 from jaxbandit.sweeps.plan import Plan
@@ -77,6 +77,7 @@ def test_page(page):
     for mean in data.regret.isel(round=-1).mean("run").values.ravel():
         assert f"<td>{number(mean)} <small>" in text
     assert "upper bounds with proved constants" in text
+    assert "<th>median</th><th>95th percentile</th><th>failed runs</th>" in text
     assert "<title>How it went &lt;b&gt;</title>" in text
     assert "<p>First $\\frac$.</p><p>Second &amp; last.</p>" in text
     assert "threefry2x32" in text

@@ -196,8 +196,8 @@ def test_every_field_of_every_class_can_be_written():
     }
     values |= {
         "laws": [{"name": "fixed", "delay": 1}] * 2,
-        "law_if_one": {"name": "fixed", "delay": 1},
-        "law_if_zero": {"name": "fixed", "delay": 1},
+        "no_conversion": {"name": "fixed", "delay": 1},
+        "conversion": {"name": "fixed", "delay": 1},
         "estimator": "rv",
         "curve": [0.5, 1.0],
         "discount": 0.5,
@@ -210,6 +210,10 @@ def test_every_field_of_every_class_can_be_written():
         "transitions": [[0.5, 0.5], [0.25, 0.75]],
         "mixing": 0.5,
         "shares": [0.5, 0.5],
+        "rates": [[0.5, 0.25]],
+        "values": [[0.5, 0.5], [0.75, 0.25]],
+        "prior_losses": [1.0, 2.0],
+        "prior_rewards": [2.0, 1.0],
     }
     for axis, classes in CATALOGUE.items():
         for name, cls in classes.items():
@@ -218,6 +222,8 @@ def test_every_field_of_every_class_can_be_written():
                 value = values.get(field.name, 2)
                 if name == "switching" and field.name == "means":
                     value = [[0.2, 0.4]]
+                if name == "empirical-by-arm" and field.name == "delays":
+                    value = [[1, 2], [0, 1]]
                 if name == "drifting" and field.name in ("start", "end"):
                     value = [0.2, 0.4]
                 if name == "through-states" and field.name == "losses":
@@ -238,7 +244,7 @@ def test_every_field_of_every_class_can_be_written():
             )
             assert type(made) is cls
             for field in dataclasses.fields(cls):
-                if field.name not in (*nested, "laws", "law_if_one", "law_if_zero") and not isinstance(table[field.name], dict):
+                if field.name not in (*nested, "laws", "no_conversion", "conversion") and not isinstance(table[field.name], dict):
                     np.testing.assert_array_equal(np.asarray(getattr(made, field.name)), np.asarray(table[field.name]))
 
 
@@ -273,7 +279,7 @@ def test_files_and_imports(tmp_path, monkeypatch):
     np.save(tmp_path / "means.npy", [0.1, 0.2])
     (tmp_path / "trace.csv").write_text("\n".join("3012" * 30).replace("\n\n", "\n"))
     (tmp_path / "mine.py").write_text(
-        "from jaxbandit import Uniform\nfrom jaxbandit.pytrees import pytree_dataclass\n"
+        "from jaxbandit import Uniform\nfrom jaxbandit._core.fields import pytree_dataclass\n"
         "@pytree_dataclass\nclass Mine(Uniform):\n    factor: float = 1.0\n"
     )
     text = GOOD.replace("[0.3, 0.5]", '{ file = "means.npy" }').replace(DELAY, 'name = "trace"\ndelays = { file = "trace.csv" }')

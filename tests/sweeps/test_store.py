@@ -15,7 +15,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.cli.verify import verify
-from jaxbandit.result import Result
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps import Store, StoreError, batch, run
 from tests.sweeps.examples import DELAYS, LEARNERS, LOSSES, ROUNDS, RUNS, digests, spec
 
@@ -287,7 +287,7 @@ def test_learner_of_ones_own_and_equal_cells(tmp_path):
     class Mine(jb.Uniform):
         pass
 
-    mine = jb.pytrees.pytree_dataclass(Mine)()
+    mine = jb.extend.pytree_dataclass(Mine)()
     learners = [mine, jb.SuccessiveElimination("oracle"), jb.SuccessiveElimination(ROUNDS)]
     summary = jb.sweep(spec(learners=learners, losses=LOSSES[:1], runs=8), tmp_path / "out")
     assert summary.units == 2

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxbandit import theory
-from jaxbandit.theory import Rates
+from jaxbandit.theory.bounds import Rates
 
 sequences = st.lists(st.integers(0, 15), min_size=1, max_size=12)
 
@@ -35,32 +35,32 @@ def subsets(delays):
 @settings(max_examples=60)
 def test_outstanding_and_arrivals_are_those_of_an_event_queue(delays):
     sigma, arrived = queue(delays)
-    np.testing.assert_array_equal(theory.outstanding(delays), sigma)
-    np.testing.assert_array_equal(theory.arrivals(delays), arrived)
+    np.testing.assert_array_equal(theory.optimal_skipping.outstanding(delays), sigma)
+    np.testing.assert_array_equal(theory.optimal_skipping.arrivals(delays), arrived)
     # Everything revealed at the end: the outstanding plays add up to the total delay, and none is left.
-    cut = theory.truncated(delays)
-    assert theory.outstanding(cut).sum() == cut.sum() == theory.summary(delays)["total"]
-    assert theory.arrivals(cut).sum() == len(delays)
+    cut = theory.optimal_skipping.truncated(delays)
+    assert theory.optimal_skipping.outstanding(cut).sum() == cut.sum() == theory.optimal_skipping.summary(delays)["total"]
+    assert theory.optimal_skipping.arrivals(cut).sum() == len(delays)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.integers(2, 9))
 @settings(max_examples=60)
 def test_skipping_optimum_is_the_least_over_all_subsets(delays, num_arms):
     best = min(size + math.sqrt(sum(kept) * math.log(num_arms)) for size, kept in subsets(delays))
-    optimum = theory.skipping_optimum(delays, num_arms)
+    optimum = theory.optimal_skipping.skipping_optimum(delays, num_arms)
     assert optimum.value == pytest.approx(best, rel=1e-12)
     kept = sorted(delays)[: len(delays) - optimum.skipped]
     assert optimum.value == pytest.approx(optimum.skipped + math.sqrt(sum(kept) * math.log(num_arms)))
     assert optimum.longest_kept == (kept[-1] if kept else 0)
     scale = num_arms ** (2 / 3) * math.log(num_arms)
-    cut = theory.truncated(delays).tolist()
+    cut = theory.optimal_skipping.truncated(delays).tolist()
     least = min(size + math.sqrt(sum(kept) * scale) for size, kept in subsets(cut))
-    assert theory.mzs24_skipped(delays, num_arms) == pytest.approx(min(max(cut) * scale, least), rel=1e-12)
+    assert theory.bounds.mzs24_skipped(delays, num_arms) == pytest.approx(min(max(cut) * scale, least), rel=1e-12)
 
 
 @pytest.mark.parametrize("delays", [[0] * 12, [12] * 12, list(range(12)), [100, *[0] * 11], [7, 3] * 6])
 def test_skipping_optimum_at_twelve_rounds(delays):
-    assert theory.skipping_optimum(delays, 5).value == pytest.approx(
+    assert theory.optimal_skipping.skipping_optimum(delays, 5).value == pytest.approx(
         min(size + math.sqrt(sum(kept) * math.log(5)) for size, kept in subsets(delays)), rel=1e-12
     )
 
@@ -68,7 +68,7 @@ def test_skipping_optimum_at_twelve_rounds(delays):
 @given(sequences)
 @settings(max_examples=60)
 def test_outstanding_optimum_is_the_least_over_all_subsets_and_bounds_sigma(delays):
-    optimum = theory.outstanding_optimum(delays)
+    optimum = theory.optimal_skipping.outstanding_optimum(delays)
     assert optimum.value == min(size + max(kept, default=0) for size, kept in subsets(delays))
     assert max(queue(delays)[0]) <= optimum.value
 
@@ -76,9 +76,9 @@ def test_outstanding_optimum_is_the_least_over_all_subsets_and_bounds_sigma(dela
 def test_ten_million_rounds():
     delays = np.zeros(10**7, np.int64)
     delays[: 10**4] = 10**7
-    optimum = theory.skipping_optimum(delays, 10)
+    optimum = theory.optimal_skipping.skipping_optimum(delays, 10)
     assert (optimum.value, optimum.skipped) == (10**4, 10**4)
-    assert theory.outstanding_optimum(delays).value == theory.outstanding(delays).max() == 10**4
+    assert theory.optimal_skipping.outstanding_optimum(delays).value == theory.optimal_skipping.outstanding(delays).max() == 10**4
 
 
 def test_rates_and_the_bound_for_any_rates_written_out():
@@ -89,10 +89,10 @@ def test_rates_and_the_bound_for_any_rates_written_out():
     gamma0 = 24**2 * longest**2 * num_arms ** (2 / 3) * log_k
     a = [math.sqrt(t + eta0) for t in range(1, 9)]
     b = [math.sqrt((sum(sigma[:t]) + gamma0) / log_k) for t in range(1, 9)]
-    rates = theory.mzs22_rates(delays, num_arms)
+    rates = theory.bounds.mzs22_rates(delays, num_arms)
     np.testing.assert_allclose(rates.tsallis, a, rtol=1e-14)
     np.testing.assert_allclose(rates.entropy, b, rtol=1e-14)
-    bound = theory.adversarial(rates, delays, num_arms)
+    bound = theory.bounds.adversarial(rates, delays, num_arms)
     for horizon in (1, 5, 8):
         total = (
             sum(math.sqrt(num_arms) / x for x in a[:horizon])
@@ -106,30 +106,32 @@ def test_rates_and_the_bound_for_any_rates_written_out():
 
 def test_bound_for_any_rates_without_delays_is_that_of_tsallis_inf():
     delays = np.zeros(10_000, int)
-    bound = theory.adversarial(theory.zs20_rates(delays, 8), delays, 8)
+    bound = theory.bounds.adversarial(theory.bounds.zs20_rates(delays, 8), delays, 8)
     assert bound["entropy_stability"][-1] == bound["entropy_penalty"][-1] == 0
-    assert 0 <= theory.tsallis_inf_adversarial(8, 10_000).total - bound.total[-1] < 0.02 * bound.total[-1]
-    assert bound.total[-1] <= theory.zs20_simple(delays, 8).total
+    assert 0 <= theory.bounds.tsallis_inf_adversarial(8, 10_000).total - bound.total[-1] < 0.02 * bound.total[-1]
+    assert bound.total[-1] <= theory.bounds.zs20_simple(delays, 8).total
 
 
 def test_zs20_follows_from_the_bound_for_any_rates():
     delays = np.random.default_rng(0).integers(0, 50, 3000)
-    bound = theory.adversarial(theory.zs20_rates(theory.truncated(delays), 6), theory.truncated(delays), 6)
-    assert bound.total[-1] <= theory.zs20_simple(delays, 6).total
-    assert bound.total[-1] > 0.9 * theory.zs20_simple(delays, 6).total
+    bound = theory.bounds.adversarial(
+        theory.bounds.zs20_rates(theory.optimal_skipping.truncated(delays), 6), theory.optimal_skipping.truncated(delays), 6
+    )
+    assert bound.total[-1] <= theory.bounds.zs20_simple(delays, 6).total
+    assert bound.total[-1] > 0.9 * theory.bounds.zs20_simple(delays, 6).total
 
 
 def test_recomputed_limits_are_those_of_the_lemmas():
     gaps, rounds, sigma, most, longest = [0, 0.1, 0.4], 1000, 7, 3, 9
     log_k = math.log(3)
     eta0 = 10 * longest + longest**2 / (3 ** (1 / 3) * log_k) ** 2
-    a, b, c = theory.RECOMPUTED
-    limits = theory.self_bounding_limits(gaps, rounds, sigma, most, longest)
+    a, b, c = theory.bounds.RECOMPUTED
+    limits = theory.bounds.self_bounding_limits(gaps, rounds, sigma, most, longest)
     assert limits["A"] == pytest.approx(sum(4 * a**2 / g * math.log(rounds / eta0 + 1) for g in gaps[1:]))
     assert limits["B"] == pytest.approx(64 * b**2 * most * log_k)
     assert limits["C"] == pytest.approx(sum(128 * c**2 * sigma / g / log_k for g in gaps[1:]))
     # 512 where the paper prints 256, and larger a and b: the printed bound is the smaller one, and not a certificate.
-    printed = theory.mzs22_printed(gaps, rounds, sigma, most, longest)
+    printed = theory.bounds.mzs22_printed(gaps, rounds, sigma, most, longest)
     assert limits["C"] == pytest.approx(2 * printed["outstanding"])
     assert printed.status == "as printed"
     assert printed.total < limits.total
@@ -139,39 +141,41 @@ def test_named_terms_of_the_other_bounds():
     delays, gaps = [4, 0, 2, 9, 1, 1], [0.0, 0.25, 0.5]
     cut = np.minimum(delays, [5, 4, 3, 2, 1, 0])
     total, log_k = cut.sum(), math.log(3)
-    assert theory.mzs22_adversarial(delays, 3)["delay"] == pytest.approx(math.sqrt(total * log_k))
-    assert theory.zs20_simple(delays, 3)["delay"] == pytest.approx(math.sqrt(8 * total * log_k))
-    assert theory.zs20_skipping(delays, 3)["skipping"] == pytest.approx(
-        10 * max(theory.skipping_optimum(cut, 3).value, 2 * log_k)
+    assert theory.bounds.mzs22_adversarial(delays, 3)["delay"] == pytest.approx(math.sqrt(total * log_k))
+    assert theory.bounds.zs20_simple(delays, 3)["delay"] == pytest.approx(math.sqrt(8 * total * log_k))
+    assert theory.bounds.zs20_skipping(delays, 3)["skipping"] == pytest.approx(
+        10 * max(theory.optimal_skipping.skipping_optimum(cut, 3).value, 2 * log_k)
     )
-    assert theory.fixed_delay_stochastic(gaps, 100, 5)["outstanding"] == pytest.approx(6 * 5 / log_k)
-    assert theory.delayed_exp3(delays, 3).total == pytest.approx(3 * math.sqrt(log_k * (9 + total)))
+    assert theory.bounds.fixed_delay_stochastic(gaps, 100, 5)["outstanding"] == pytest.approx(6 * 5 / log_k)
+    assert theory.bounds.delayed_exp3(delays, 3).total == pytest.approx(3 * math.sqrt(log_k * (9 + total)))
     rate = min(math.sqrt(log_k / (9 * math.e + total)), 1 / (4 * math.e * cut.max()))
-    assert theory.dew(delays, 3)["penalty"] == pytest.approx(log_k / rate)
-    assert theory.state_exp3(3, 5, 700, 6).total == pytest.approx(math.sqrt(2 * 7 * 5 * 700 * log_k))
-    assert theory.composite(3, 700, 6).total == pytest.approx(math.sqrt(7 * 3 * 700))
-    terms = theory.limited_tracking(3, 700, 4200, 10).terms
+    assert theory.bounds.dew(delays, 3)["penalty"] == pytest.approx(log_k / rate)
+    assert theory.bounds.state_exp3(3, 5, 700, 6).total == pytest.approx(math.sqrt(2 * 7 * 5 * 700 * log_k))
+    assert theory.bounds.composite(3, 700, 6).total == pytest.approx(math.sqrt(7 * 3 * 700))
+    terms = theory.bounds.limited_tracking(3, 700, 4200, 10).terms
     assert list(terms.values()) == pytest.approx([math.sqrt(2100), math.sqrt(1260), math.sqrt(4200 * log_k)])
-    assert theory.delayed_ucb1(gaps, math.e, 4).total == pytest.approx(8 * 6 + (3.5 + 4) * 0.75)
+    assert theory.bounds.delayed_ucb1(gaps, math.e, 4).total == pytest.approx(8 * 6 + (3.5 + 4) * 0.75)
     kl = 0.5 * math.log(0.5 / 0.2) + 0.5 * math.log(0.5 / 0.8)
-    assert theory.lai_robbins([0.2, 0.5, 0.5], math.e**2).total == pytest.approx(2 * 2 * 0.3 / kl)
-    assert theory.stochastic_lower(gaps, math.e, 7).total == pytest.approx(7 * np.mean(gaps) + 6)
-    assert theory.bandit_lower(4, 10_000).total == pytest.approx(10)
+    assert theory.bounds.lai_robbins([0.2, 0.5, 0.5], math.e**2).total == pytest.approx(2 * 2 * 0.3 / kl)
+    assert theory.bounds.stochastic_lower(gaps, math.e, 7).total == pytest.approx(7 * np.mean(gaps) + 6)
+    assert theory.bounds.bandit_lower(4, 10_000).total == pytest.approx(10)
 
 
 def test_lower_bound_of_variable_ranges_written_out():
     ranges = [5.0, 1.0, 3.0, 2.0, 2.0]
-    bound = theory.full_information_lower(ranges, 5)  # floor(log2 5) = 2 largest: 5 and 3
+    bound = theory.bounds.full_information_lower(ranges, 5)  # floor(log2 5) = 2 largest: 5 and 3
     assert bound["halving"] == 4
     assert bound["spread"] == pytest.approx(math.sqrt((1 + 4 + 4) * math.log(5)) / 32)
     assert bound.total == 4
-    assert theory.full_information_lower(np.ones(10**6), 2).total == pytest.approx(math.sqrt((10**6 - 1) * math.log(2)) / 32)
+    assert theory.bounds.full_information_lower(np.ones(10**6), 2).total == pytest.approx(
+        math.sqrt((10**6 - 1) * math.log(2)) / 32
+    )
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
 @settings(max_examples=60)
 def test_buckets_hold_no_feedback_of_their_own_and_are_as_large_as_can_be(delays):
-    starts = [*theory.buckets(delays), len(delays) + 1]
+    starts = [*theory.bounds.buckets(delays), len(delays) + 1]
     for first, after in itertools.pairwise(starts):
         earliest = min(t + delays[t - 1] for t in range(first, after))
         assert earliest >= after - 1, "feedback of a bucket comes before its last play"
@@ -182,28 +186,28 @@ def test_buckets_hold_no_feedback_of_their_own_and_are_as_large_as_can_be(delays
 @settings(max_examples=40)
 def test_properties_of_buckets_of_falling_delays(delays, num_arms):
     delays = np.sort(delays)[::-1]
-    starts = np.append(theory.buckets(delays), len(delays) + 1)
+    starts = np.append(theory.bounds.buckets(delays), len(delays) + 1)
     sizes = np.diff(starts)
     whole = sizes[:-1]  # the horizon may cut the last one short
     assert np.all(np.diff(whole) <= 0)
     for m in range(len(sizes) - 1):
         assert sizes[m] ** 2 >= delays[starts[m + 1] - 1 : starts[m + 2] - 1].sum()
-    assert theory.delayed_lower(delays, num_arms).total == theory.full_information_lower(sizes, num_arms).total
+    assert theory.bounds.delayed_lower(delays, num_arms).total == theory.bounds.full_information_lower(sizes, num_arms).total
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.skipping_optimum([1, -2], 3), "delays=.*whole numbers, 0 or more"),
-        (lambda: theory.skipping_optimum([1, 0.5], 3), "delays=.*whole numbers"),
-        (lambda: theory.skipping_optimum([1], 1), "num_arms=1.*2 or more"),
-        (lambda: theory.mzs22_stochastic([0.1, 0.2], 10, 1, 1), "gaps=.*0 for the best"),
-        (lambda: theory.adversarial(Rates(np.array([2.0, 1.0]), np.ones(2)), [0, 0], 2), "rates.tsallis=.*never fall"),
-        (lambda: theory.full_information_lower([1.0, -1.0], 2), "ranges=.*0 or more"),
-        (lambda: theory.lai_robbins([0.5, 0.5], 10), "means=.*not all the same"),
-        (lambda: theory.tsallis_inf_adversarial(2, 10, "xx"), "estimator='xx'"),
-        (lambda: theory.state_exp3(2, 0, 10, 3), "num_signals=0: num_signals is a number, 1 or more"),
-        (lambda: theory.composite(2, 10, -1), "delay=-1: delay is a number, 0 or more"),
+        (lambda: theory.optimal_skipping.skipping_optimum([1, -2], 3), "delays=.*whole numbers, 0 or more"),
+        (lambda: theory.optimal_skipping.skipping_optimum([1, 0.5], 3), "delays=.*whole numbers"),
+        (lambda: theory.optimal_skipping.skipping_optimum([1], 1), "num_arms=1.*2 or more"),
+        (lambda: theory.bounds.mzs22_stochastic([0.1, 0.2], 10, 1, 1), "gaps=.*0 for the best"),
+        (lambda: theory.bounds.adversarial(Rates(np.array([2.0, 1.0]), np.ones(2)), [0, 0], 2), "rates.tsallis=.*never fall"),
+        (lambda: theory.bounds.full_information_lower([1.0, -1.0], 2), "ranges=.*0 or more"),
+        (lambda: theory.bounds.lai_robbins([0.5, 0.5], 10), "means=.*not all the same"),
+        (lambda: theory.bounds.tsallis_inf_adversarial(2, 10, "xx"), "estimator='xx'"),
+        (lambda: theory.bounds.state_exp3(2, 0, 10, 3), "num_signals=0: num_signals is a number, 1 or more"),
+        (lambda: theory.bounds.composite(2, 10, -1), "delay=-1: delay is a number, 0 or more"),
     ],
 )
 def test_wrong_input_is_told_in_a_sentence(call, message):

@@ -11,7 +11,7 @@ import jaxbandit as jb
 from jaxbandit import theory
 
 LEARNERS = {
-    "hedge": theory.Hedge(0.3),
+    "hedge": theory.games.Hedge(0.3),
     "bobw": jb.BestOfBothWorlds(max_delay=4),
     "zimmert-seldin": jb.ZimmertSeldin(),
     "tsallis-inf": jb.TsallisINF(),
@@ -48,7 +48,7 @@ def test_hard_direction_is_algorithm_2_and_has_the_lemma_s_properties(num_arms):
     x = x[x.max(1) <= 2 / 3][:1000]
     assert len(x) > 100
     with jax.enable_x64(True):
-        loss = np.asarray(jax.vmap(theory.hard_direction)(jnp.asarray(x)))
+        loss = np.asarray(jax.vmap(theory.games.hard_direction)(jnp.asarray(x)))
     for one, found in zip(x[:200], loss, strict=False):
         np.testing.assert_allclose(found, plain_direction(one), atol=1e-9)
     assert np.all(np.abs(loss) <= 1)
@@ -70,10 +70,10 @@ def test_the_adversary_is_algorithm_3_against_the_learner_it_played():
     """The recorded losses replayed: Hedge in float64 plays the same x_t, and Algorithm 3 answers with the same losses."""
     ranges = np.concatenate([np.full(400, 1.0), [3.0, 2.0], np.full(400, 0.5)])
     num_arms, rate = 5, 0.3
-    game = theory.play_with_ranges(theory.Hedge(rate), ranges, num_arms)
+    game = theory.games.play_with_ranges(theory.games.Hedge(rate), ranges, num_arms)
     assert game.adversary == "halving"
     ranges = np.concatenate([np.full(4000, 1.0), np.linspace(0.2, 1.0, 500)])
-    game = theory.play_with_ranges(theory.Hedge(rate), ranges, num_arms)
+    game = theory.games.play_with_ranges(theory.games.Hedge(rate), ranges, num_arms)
     assert game.adversary == "spread"
     assert np.all((game.losses >= 0) & (game.losses <= ranges[:, None] + 1e-6))
     x = plain_hedge(rate, game.losses[:300], np.zeros(300, int))
@@ -104,32 +104,32 @@ def test_no_learner_beats_the_lower_bound(name, num_arms):
     # One length for all: one compilation for each learner and number of arms.
     steep = 0.97 ** np.arange(300)
     for ranges in (np.ones(300), steep, np.random.default_rng(0).permutation(steep), 1 / np.sqrt(np.arange(1, 301))):
-        assert theory.play_with_ranges(LEARNERS[name], ranges, num_arms).ratio >= 1 - 1e-4
+        assert theory.games.play_with_ranges(LEARNERS[name], ranges, num_arms).ratio >= 1 - 1e-4
     for delays in (np.full(300, 10), np.arange(300)[::-1] // 10, np.append(np.full(40, 300), np.zeros(260, int))):
-        game = theory.play_with_delays(LEARNERS[name], delays, num_arms)
+        game = theory.games.play_with_delays(LEARNERS[name], delays, num_arms)
         assert game.ratio >= 1 - 1e-4
-        assert game.bound == pytest.approx(float(theory.delayed_lower(delays, num_arms).total))
+        assert game.bound == pytest.approx(float(theory.bounds.delayed_lower(delays, num_arms).total))
         assert np.all((game.losses >= -1e-6) & (game.losses <= 1 + 1e-6))
 
 
 def test_a_cheating_learner_would_be_seen():
     """One that is told the losses of its own round beats the bound: the games can fail."""
-    game = theory.play_with_ranges(LEARNERS["tsallis-inf"], np.ones(600), 8)
+    game = theory.games.play_with_ranges(LEARNERS["tsallis-inf"], np.ones(600), 8)
     foresight = np.eye(8)[game.losses.argmin(1)]
     assert (foresight * game.losses).sum() - game.losses.sum(0).min() < game.bound
 
 
 def test_delayed_learners_hear_of_losses_when_they_are_due():
     delays = np.array([4, 3, 3, 2, 5, 0, 1, 1, 0, 0, 2, 0] * 5)
-    game = theory.play_with_delays(theory.Hedge(0.5), delays, 3)
+    game = theory.games.play_with_delays(theory.games.Hedge(0.5), delays, 3)
     np.testing.assert_allclose(game.probabilities, plain_hedge(0.5, game.losses, delays), atol=1e-4)
-    starts = np.append(theory.buckets(delays), len(delays) + 1)
+    starts = np.append(theory.bounds.buckets(delays), len(delays) + 1)
     for first, after in itertools.pairwise(starts):
         assert np.all(game.losses[first - 1 : after - 1] == game.losses[first - 1])
 
 
 def test_halving_leaves_the_trusted_half_behind():
-    adversary = theory.Halving()
+    adversary = theory.games.Halving()
     left, x = adversary.start(5), jnp.array([0.1, 0.4, 0.2, 0.05, 0.25])
     loss, left = adversary.choose(left, x, 2.0, True)
     np.testing.assert_array_equal(loss, [-1, 1, 0, -1, 1])  # five arms: the middle one gets nothing
@@ -143,4 +143,4 @@ def test_halving_leaves_the_trusted_half_behind():
 
 def test_learners_that_draw_cannot_play():
     with pytest.raises(TypeError, match="cannot play"):
-        theory.play_with_ranges(jb.DelayedThompson(), np.ones(10), 3)
+        theory.games.play_with_ranges(jb.DelayedThompson(), np.ones(10), 3)

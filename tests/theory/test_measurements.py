@@ -8,7 +8,7 @@ from scipy.special import wrightomega
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 
 MEANS = np.array([0.2, 0.5, 0.6, 0.4])
 ROUNDS, RUNS, WINDOW = 60, 3, 6
@@ -44,12 +44,12 @@ def game(request):
     """A game with every round recorded, in float64."""
     learner = jb.BestOfBothWorlds(max_delay=WINDOW, linear=LINEAR, factor=FACTOR)
     measure = [
-        theory.Drift(WINDOW),
-        theory.Arrivals(),
-        theory.DriftedRegret(),
-        theory.InverseRates(learner),
-        theory.StabilityAndPenalty(learner, WINDOW),
-        theory.SelfBounding(learner, WINDOW),
+        theory.measurements.Drift(WINDOW),
+        theory.measurements.Arrivals(),
+        theory.measurements.DriftedRegret(),
+        theory.measurements.InverseRates(learner),
+        theory.measurements.StabilityAndPenalty(learner, WINDOW),
+        theory.measurements.SelfBounding(learner, WINDOW),
         Log(),
     ]
     with jax.enable_x64(True):
@@ -190,13 +190,13 @@ def test_measuring_changes_no_bit_of_the_game():
             key=jax.random.key(2), record=1, measure=measure,
         )  # fmt: skip
 
-    np.testing.assert_array_equal(play([theory.Arrivals()]).regret, play([]).regret)
+    np.testing.assert_array_equal(play([theory.measurements.Arrivals()]).regret, play([]).regret)
 
 
 @pytest.mark.parametrize("window", [0, 1, 2, 3, 7, 8, 20])
 def test_drift_of_windows_of_any_length(window):
     x = np.random.default_rng(window).uniform(0.1, 1, (50, 3, 2)).astype(np.float32)
-    measure = theory.Drift(window)
+    measure = theory.measurements.Drift(window)
 
     def step(state, row):
         moment = jb.measure.Moment(row[0], row[1], *[None] * 9)
@@ -226,7 +226,7 @@ def test_a_learner_without_rates_is_told_so():
     with pytest.raises(TypeError, match="needs a learner with inverse_rates"):
         jb.simulate(
             jb.DelayedExp3(), jb.losses.Bernoulli(MEANS), jb.delays.Fixed(3), rounds=9, runs=2, key=jax.random.key(0),
-            measure=[theory.StabilityAndPenalty(jb.DelayedExp3(), 3)],
+            measure=[theory.measurements.StabilityAndPenalty(jb.DelayedExp3(), 3)],
         )  # fmt: skip
     with pytest.raises(ValueError, match=r"Drift\(window=-1\)"):
-        theory.Drift(-1).init(2, ())
+        theory.measurements.Drift(-1).init(2, ())

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import is_numeric, show
+from jaxbandit._core.fields import is_numeric, show
 
 Status = Literal["proved", "recomputed", "as printed", "order"]
 

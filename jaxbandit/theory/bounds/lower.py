@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import is_numeric, show
+from jaxbandit._core.fields import is_numeric, show
 from jaxbandit.theory.bounds.base import Bound, inverse_gaps, make_bound
 from jaxbandit.theory.optimal_skipping import check_arms, check_sequence
 
@@ -16,7 +16,7 @@ def lai_robbins(means: ArrayLike, rounds: ArrayLike) -> Bound:
     Asymptotic: a slope, not a bound at finite T.
 
     >>> from jaxbandit import theory
-    >>> theory.lai_robbins([0.25, 0.75], np.e).total.round(4)
+    >>> theory.bounds.lai_robbins([0.25, 0.75], np.e).total.round(4)
     np.float64(0.9102)
     """
     means = np.asarray(means, float)
@@ -32,7 +32,7 @@ def bandit_lower(num_arms: int, rounds: ArrayLike) -> Bound:
     """No bandit learner does better against all adversaries than min{√(KT), T}/20 (Auer et al. 2002; no delays needed).
 
     >>> from jaxbandit import theory
-    >>> theory.bandit_lower(num_arms=4, rounds=10_000).total
+    >>> theory.bounds.bandit_lower(num_arms=4, rounds=10_000).total
     np.float64(10.0)
     """
     check_arms(num_arms)
@@ -50,7 +50,7 @@ def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
     cost 25.
 
     >>> from jaxbandit import theory
-    >>> theory.stochastic_lower([0, 0.5], rounds=1000, delay=10).total.round(2)
+    >>> theory.bounds.stochastic_lower([0, 0.5], rounds=1000, delay=10).total.round(2)
     np.float64(16.32)
     """
     inverse, num_arms = inverse_gaps(gaps)
@@ -64,7 +64,7 @@ def full_information_lower(ranges: ArrayLike, num_arms: int) -> Bound:
     wrong way round, and its second sum should start one later). The two terms are alternatives: ``total`` is the larger.
 
     >>> from jaxbandit import theory
-    >>> theory.full_information_lower(np.ones(1000), 4).total.round(3)
+    >>> theory.bounds.full_information_lower(np.ones(1000), 4).total.round(3)
     np.float64(1.162)
     """
     check_arms(num_arms)
@@ -90,7 +90,7 @@ def buckets(delays: ArrayLike) -> np.ndarray:
     arrived before it. (With L373 as printed buckets of plays with d_t = 0 would be empty.)
 
     >>> from jaxbandit import theory
-    >>> theory.buckets([2, 2, 2, 1, 0, 0])
+    >>> theory.bounds.buckets([2, 2, 2, 1, 0, 0])
     array([1, 4, 6])
     """
     delays = check_sequence(delays)
@@ -109,7 +109,7 @@ def delayed_lower(delays: ArrayLike, num_arms: int) -> Bound:
     Proved for any delays; that it is of the order min_S(|S| + √(D_S̄ log K)) needs them to be non-increasing.
 
     >>> from jaxbandit import theory
-    >>> theory.delayed_lower(np.full(1000, 9), num_arms=4).total.round(2)
+    >>> theory.bounds.delayed_lower(np.full(1000, 9), num_arms=4).total.round(2)
     np.float64(10.0)
     """
     delays = check_sequence(delays)

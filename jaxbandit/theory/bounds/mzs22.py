@@ -22,7 +22,7 @@ def mzs22_constants(max_delay: float, num_arms: int, linear: float = 10.0, facto
     """η₀ = 10·d_max + d_max²/(K^{1/3} log K)² and γ₀ = 24²·d_max²·K^{2/3}·log K (L143; K, not K - 1).
 
     >>> from jaxbandit import theory
-    >>> round(float(theory.mzs22_constants(max_delay=1, num_arms=8).entropy / np.log(8)))
+    >>> round(float(theory.bounds.mzs22_constants(max_delay=1, num_arms=8).entropy / np.log(8)))
     2304
     """
     check_arms(num_arms)
@@ -39,7 +39,7 @@ def mzs22_rates(
     ``max_delay`` is what the learner is told; the longest delay of the sequence unless given.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs22_rates([0, 0, 0, 0], num_arms=4, max_delay=1).entropy.round(2)
+    >>> theory.bounds.mzs22_rates([0, 0, 0, 0], num_arms=4, max_delay=1).entropy.round(2)
     array([38.1, 38.1, 38.1, 38.1])
     """
     delays = check_sequence(delays)
@@ -53,7 +53,7 @@ def mzs22_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
     """Theorem 1, adversarial: √(KT) + √(D log K) + d_max K^{1/3} log K, D cut off at the horizon.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs22_adversarial(np.full(100, 3), num_arms=4)["bandit"]
+    >>> theory.bounds.mzs22_adversarial(np.full(100, 3), num_arms=4)["bandit"]
     array(20.)
     """
     check_arms(num_arms)
@@ -71,7 +71,7 @@ def mzs22_stochastic(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float,
     """Theorem 1, stochastic: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + d_max K^{1/3} log K over the gaps above 0.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs22_stochastic([0, 0.5, 0.5], rounds=1000, outstanding_max=0, max_delay=0)["log"].round(2)
+    >>> theory.bounds.mzs22_stochastic([0, 0.5, 0.5], rounds=1000, outstanding_max=0, max_delay=0)["log"].round(2)
     np.float64(27.63)
     """
     inverse, num_arms = inverse_gaps(gaps)
@@ -115,7 +115,7 @@ def self_bounding_limits(
     With d_max = 0 the logarithm is 1 + log T. Rests on the key lemma, whose printed proof has a gap at L820.
 
     >>> from jaxbandit import theory
-    >>> limits = theory.self_bounding_limits([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)
+    >>> limits = theory.bounds.self_bounding_limits([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)
     >>> sorted(limits.terms), limits.status
     (['A', 'B', 'C', 'D'], 'recomputed')
     """
@@ -136,7 +136,7 @@ def self_bounding_remainder(num_arms: int, max_delay: float) -> float:
     """D of equation (10): 4√(1 + η₀)(√K - 1) + 2√(γ₀ log K) + d_max (from L977, before it is rounded up).
 
     >>> from jaxbandit import theory
-    >>> round(float(theory.self_bounding_remainder(num_arms=4, max_delay=0)), 6)
+    >>> round(float(theory.bounds.self_bounding_remainder(num_arms=4, max_delay=0)), 6)
     4.0
     """
     start = mzs22_constants(max_delay, num_arms)
@@ -149,7 +149,7 @@ def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, ar
     Σ 56²/Δ_i·log(T/η₀ + 1) + 2048·a_max·log K + Σ 256·σ_max/(Δ_i log K) + 16√(η₀(K - 1)) + 8√(γ₀ log K) + 4·d_max.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs22_printed([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)["arriving"].round(1)
+    >>> theory.bounds.mzs22_printed([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)["arriving"].round(1)
     np.float64(1419.6)
     """
     inverse, num_arms = inverse_gaps(gaps)
@@ -168,7 +168,7 @@ def fixed_delay_adversarial(delay: float, num_arms: int, rounds: ArrayLike) -> B
     """Corollary, adversarial: √(KT) + √(dT log K), for T >= d·K^{2/3}·log K (L196 has K^{1/3}, a misprint).
 
     >>> from jaxbandit import theory
-    >>> theory.fixed_delay_adversarial(delay=10, num_arms=4, rounds=[100, 10_000])["bandit"]
+    >>> theory.bounds.fixed_delay_adversarial(delay=10, num_arms=4, rounds=[100, 10_000])["bandit"]
     array([ 20., 200.])
     """
     check_arms(num_arms)
@@ -185,7 +185,7 @@ def fixed_delay_stochastic(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> 
     """Corollary, stochastic: Theorem 1 with σ_max = d_max = d.
 
     >>> from jaxbandit import theory
-    >>> theory.fixed_delay_stochastic([0, 0.5], rounds=1000, delay=10)["log"].round(2)
+    >>> theory.bounds.fixed_delay_stochastic([0, 0.5], rounds=1000, delay=10)["log"].round(2)
     np.float64(13.82)
     """
     return dataclasses.replace(mzs22_stochastic(gaps, rounds, delay, delay), source="MZS22 Corollary, second part")

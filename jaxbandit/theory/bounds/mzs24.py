@@ -13,7 +13,7 @@ def mzs24_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
     S* = min{d_max K^{2/3} log K, min_S(|S| + √(D_S̄ K^{2/3} log K))} bounds the number of skipped rounds.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs24_adversarial(np.full(100, 2), num_arms=4)["outstanding"]
+    >>> theory.bounds.mzs24_adversarial(np.full(100, 2), num_arms=4)["outstanding"]
     array(8.)
     """
     delays = truncated(delays)
@@ -31,7 +31,7 @@ def mzs24_stochastic(gaps: ArrayLike, delays: ArrayLike) -> Bound:
     """MZS24: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + S* + K σ_max (recalled, not checked against the paper).
 
     >>> from jaxbandit import theory
-    >>> theory.mzs24_stochastic([0, 0.5], np.zeros(1000, int)).total.round(2)
+    >>> theory.bounds.mzs24_stochastic([0, 0.5], np.zeros(1000, int)).total.round(2)
     np.float64(13.82)
     """
     inverse, num_arms = inverse_gaps(gaps)
@@ -50,7 +50,7 @@ def mzs24_skipped(delays: ArrayLike, num_arms: int) -> float:
     """S* of MZS24, see :func:`mzs24_adversarial`.
 
     >>> from jaxbandit import theory
-    >>> theory.mzs24_skipped([0] * 50 + [40] + [0] * 49, num_arms=4)
+    >>> theory.bounds.mzs24_skipped([0] * 50 + [40] + [0] * 49, num_arms=4)
     1.0
     """
     check_arms(num_arms)

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 from jaxbandit.theory.bounds.base import Bound, inverse_gaps, make_bound
 from jaxbandit.theory.optimal_skipping import check_arms, truncated
 
@@ -14,7 +14,7 @@ def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal
     """No delays: "iw" 4√(KT) + 1, "rv" 2√(KT) + 10 K log T + 16 (Zimmert & Seldin, JMLR 2021).
 
     >>> from jaxbandit import theory
-    >>> theory.tsallis_inf_adversarial(num_arms=4, rounds=100).total
+    >>> theory.bounds.tsallis_inf_adversarial(num_arms=4, rounds=100).total
     np.float64(81.0)
     """
     check_arms(num_arms)
@@ -31,7 +31,7 @@ def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
     """No delays, "iw": Σ (4 log T + 20)/Δ_i + 4√K (recalled, not checked against the paper).
 
     >>> from jaxbandit import theory
-    >>> theory.tsallis_inf_stochastic([0, 0.5], rounds=1000)["log"].round(2)
+    >>> theory.bounds.tsallis_inf_stochastic([0, 0.5], rounds=1000)["log"].round(2)
     np.float64(95.26)
     """
     inverse, num_arms = inverse_gaps(gaps)
@@ -44,7 +44,7 @@ def dew(delays: ArrayLike, num_arms: int) -> Bound:
     """DEW: η(KTe/2 + D) + log K/η at its rate η = √(log K/(KTe/2 + D)), capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
 
     >>> from jaxbandit import theory
-    >>> theory.dew(np.zeros(1000, int), num_arms=4).total.round(1)
+    >>> theory.bounds.dew(np.zeros(1000, int), num_arms=4).total.round(1)
     np.float64(173.6)
     """
     check_arms(num_arms)
@@ -59,7 +59,7 @@ def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
     """Delay-adaptive Exp3: 3√(log K·(KT/2 + D)), after György & Joulani (2021).
 
     >>> from jaxbandit import theory
-    >>> theory.delayed_exp3(np.zeros(1000, int), num_arms=4).total.round(1)
+    >>> theory.bounds.delayed_exp3(np.zeros(1000, int), num_arms=4).total.round(1)
     np.float64(158.0)
     """
     check_arms(num_arms)
@@ -72,7 +72,7 @@ def delayed_ucb1(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float) -> 
     """Delayed UCB1: Σ (8 log T/Δ_i + 3.5 Δ_i) + σ_max Σ Δ_i (Joulani et al. 2013; recalled).
 
     >>> from jaxbandit import theory
-    >>> theory.delayed_ucb1([0, 0.5], rounds=1000, outstanding_max=10)["outstanding"]
+    >>> theory.bounds.delayed_ucb1([0, 0.5], rounds=1000, outstanding_max=10)["outstanding"]
     array(5.)
     """
     inverse, _ = inverse_gaps(gaps)

@@ -3,7 +3,7 @@
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 from jaxbandit.theory.bounds.base import Bound, make_bound
 from jaxbandit.theory.optimal_skipping import check_arms
 
@@ -14,7 +14,7 @@ def state_exp3(num_arms: int, num_signals: int, rounds: ArrayLike, delay: float)
     d + 1 copies, each with log K/η + η·S·T/(2(d + 1)) at its rate η (Baghi 2026, in whose program it stands; the steps are checked here).
 
     >>> from jaxbandit import theory
-    >>> theory.state_exp3(num_arms=8, num_signals=4, rounds=10_000, delay=50).total.round(1)
+    >>> theory.bounds.state_exp3(num_arms=8, num_signals=4, rounds=10_000, delay=50).total.round(1)
     np.float64(2912.8)
     """
     check_arms(num_arms)
@@ -29,7 +29,7 @@ def composite(num_arms: int, rounds: ArrayLike, delay: float) -> Bound:
     """Losses in pieces over d + 1 rounds, only sums are seen: order √((d + 1)·K·T), of CoLo over Tsallis-INF (Cesa-Bianchi et al. 2022).
 
     >>> from jaxbandit import theory
-    >>> theory.composite(num_arms=2, rounds=5000, delay=3).total
+    >>> theory.bounds.composite(num_arms=2, rounds=5000, delay=3).total
     np.float64(200.0)
     """
     check_arms(num_arms)
@@ -46,7 +46,7 @@ def limited_tracking(num_arms: int, rounds: ArrayLike, total_delay: ArrayLike, c
     :class:`jaxbandit.LimitedTracking`.
 
     >>> from jaxbandit import theory
-    >>> theory.limited_tracking(num_arms=4, rounds=10_000, total_delay=1e5, capacity=10)["tracking"]
+    >>> theory.bounds.limited_tracking(num_arms=4, rounds=10_000, total_delay=1e5, capacity=10)["tracking"]
     array(200.)
     """
     check_arms(num_arms)

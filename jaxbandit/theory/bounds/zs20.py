@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit.pytrees import show
+from jaxbandit._core.fields import show
 from jaxbandit.theory.bounds.base import Bound, make_bound
 from jaxbandit.theory.optimal_skipping import check_arms, outstanding, skipping_optimum, truncated
 
@@ -21,7 +21,7 @@ def zs20_rates(delays: ArrayLike, num_arms: int) -> Rates:
     """ZS20 without skipping: 1/η_t = √t, 1/γ_t = √(2 Σ_{s<=t} σ_s/log K).
 
     >>> from jaxbandit import theory
-    >>> theory.zs20_rates([1, 1, 1, 1], num_arms=4).entropy.round(2)
+    >>> theory.bounds.zs20_rates([1, 1, 1, 1], num_arms=4).entropy.round(2)
     array([0.  , 1.2 , 1.7 , 2.08])
     """
     check_arms(num_arms)
@@ -36,7 +36,7 @@ def adversarial(rates: Rates, delays: ArrayLike, num_arms: int) -> Bound:
 
     >>> from jaxbandit import theory
     >>> delays = np.full(1000, 10)
-    >>> bound = theory.adversarial(theory.mzs22_rates(delays, 4), delays, 4)
+    >>> bound = theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, 4), delays, 4)
     >>> sorted(bound.terms), bound.total.shape
     (['entropy_penalty', 'entropy_stability', 'tsallis_penalty', 'tsallis_stability'], (1000,))
     """
@@ -61,7 +61,7 @@ def zs20_simple(delays: ArrayLike, num_arms: int) -> Bound:
     """ZS20 without skipping: 4√(KT) + √(8 D log K).
 
     >>> from jaxbandit import theory
-    >>> theory.zs20_simple(np.zeros(100, int), num_arms=4).total
+    >>> theory.bounds.zs20_simple(np.zeros(100, int), num_arms=4).total
     np.float64(80.0)
     """
     check_arms(num_arms)
@@ -76,7 +76,7 @@ def zs20_skipping(delays: ArrayLike, num_arms: int) -> Bound:
 
     >>> from jaxbandit import theory
     >>> lost = [0] * 99 + [10**6] + [0] * 900  # one delay that outlasts the game
-    >>> bool(theory.zs20_skipping(lost, num_arms=4).total < theory.zs20_simple(lost, num_arms=4).total)
+    >>> bool(theory.bounds.zs20_skipping(lost, num_arms=4).total < theory.bounds.zs20_simple(lost, num_arms=4).total)
     True
     """
     delays = truncated(delays)

@@ -1,0 +1,110 @@
+"""Warnings, each given once, about games that are played as they are, although they are probably not what was meant."""
+
+import contextlib
+import inspect
+import math
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit._checks.dry_run import from_elsewhere
+from jaxbandit._checks.per_run import over_runs, own_leaves, run_of
+from jaxbandit._core.fields import facts, is_concrete, show
+from jaxbandit.delays import Delays
+from jaxbandit.learners.base import as_learner
+from jaxbandit.losses import Losses
+
+_warned: set[tuple] = set()
+_muted: ContextVar[bool] = ContextVar("_muted", default=False)
+
+
+@contextlib.contextmanager
+def no_more_about_burn_in() -> Iterator[None]:
+    """For games whose learner is one of many on a way: what is said of the first is enough."""
+    token = _muted.set(True)
+    try:
+        yield
+    finally:
+        _muted.reset(token)
+
+
+def caller() -> int:
+    """The ``stacklevel`` of a warning that names the first line outside the package."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "jaxbandit":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def warn_about_max_delay(learner: Any, delays: Delays, runs: int | None = None) -> None:
+    """Whether a longer delay can come, in any run, than a learner was told."""
+    for field, fact in facts(learner).items():
+        value = vars(learner)[field]
+        if fact == "max_delay" and is_concrete((value, delays)):
+            told, longest = np.broadcast_arrays(np.asarray(value, np.float64), _longest(delays, runs))
+            wrong = np.flatnonzero(told < longest)
+            if wrong.size:
+                _warn_of_longer(type(learner).__name__, field, float(told.flat[wrong[0]]), float(longest.flat[wrong[0]]))
+
+
+def _longest(delays: Delays, runs: int | None) -> np.ndarray:
+    """The longest delay, ``[]`` or ``[runs]``; a user's class is asked run by run."""
+    with jax.ensure_compile_time_eval():  # also inside jit, where the numbers of the model may be known
+        if runs is None or not from_elsewhere(delays):
+            return np.asarray(delays.longest(), np.float64)
+        return np.array([np.max(np.asarray(run_of(delays, run).longest())) for run in range(runs)])
+
+
+def _warn_of_longer(name: str, field: str, told: float, longest: float) -> None:
+    case = (name, told, longest)
+    if case not in _warned:
+        _warned.add(case)
+        can_come = "feedback can be lost" if math.isinf(longest) else f"delays of {longest:.0f} can come"
+        warnings.warn(
+            f"{name}({field}={told:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
+            stacklevel=caller(),
+        )
+
+
+def burn_in(learner: Any, losses: Losses, runs: int | None = None) -> float | None:
+    """About how many rounds the learner explores at the start, the most of all runs; None: the means move, or it is not known."""
+    if not (losses.stationary and is_concrete((learner, losses))):
+        return None
+    with jax.ensure_compile_time_eval():  # also where the game is played inside jit
+        first = jnp.ones((), jnp.int32)
+        own = runs is not None and any(own_leaves(losses))
+        means = np.asarray(over_runs(_expected, losses, first) if own else losses.expected(first), np.float64)
+    gaps = means - means.min(0)
+    gap = np.where(gaps > 0, gaps, np.inf).min(0)  # [] or [runs]
+    if not np.any(np.isfinite(gap)):
+        return None
+    if runs is None or not from_elsewhere(learner):
+        longest = as_learner(learner).burn_in(losses.num_arms, gap)
+        return None if longest is None else float(np.max(np.asarray(longest)))
+    each = [as_learner(run_of(learner, run)).burn_in(losses.num_arms, np.broadcast_to(gap, (runs,))[run]) for run in range(runs)]
+    return max((float(np.max(np.asarray(one))) for one in each if one is not None), default=None)
+
+
+def _expected(losses: Losses, t: jax.Array) -> jax.Array:
+    return losses.expected(t)
+
+
+def warn_about_burn_in(learner: Any, losses: Losses, rounds: Any, runs: int | None = None) -> None:
+    """Whether the learner explores for longer than the game lasts, in any run."""
+    longest = None if _muted.get() else burn_in(learner, losses, runs)
+    if longest is None or not is_concrete(rounds) or longest <= rounds:
+        return
+    case = (type(learner).__name__, longest, int(rounds))
+    if case not in _warned:
+        _warned.add(case)
+        warnings.warn(
+            f"{show(learner)}: with its constants it plays nearly uniformly for about {case[1]:,.0f} rounds "
+            f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; "
+            f"divide factor by {max(10 * longest / case[2], 2):,.0f} to make it a tenth of the game, or play more rounds",
+            stacklevel=caller(),
+        )

@@ -1,0 +1,175 @@
+"""Blocks of runs on devices: the programs that play many runs, and the threads that call them.
+
+A block is a fixed number of runs, played by one compiled program on one device. XLA rounds differently for arrays of other
+shapes, so bitwise identical results need one shape: runs are filled up to whole blocks. Their size is chosen by
+:mod:`jaxbandit._engine.choose`, on a CPU by the number of arms alone, whatever the number of runs, devices or machines. Everything
+that plays many runs, simulations and gradients alike, goes through :func:`play_blocks`.
+"""
+
+import dataclasses
+import functools
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from jaxbandit._core.fields import float_dtype
+from jaxbandit._engine import per_run
+from jaxbandit._engine.choose import MEMORY, block_size, check_memory, choose_execution
+from jaxbandit._engine.devices import Threads, idlest_devices, memory, platform
+from jaxbandit._engine.execution import Execution
+from jaxbandit._engine.game import Game, Records, State
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.programs import Program, not_one_function
+from jaxbandit._io.progress import Progress
+
+T = TypeVar("T")
+
+
+def _start(player: Player, game: Game) -> State:
+    """The state of a block before round 1."""
+    return player.start(game)
+
+
+def _advance(
+    player: Player, game: Game, state: State, done: jax.Array, record: jax.Array, *, probabilities: bool
+) -> tuple[State, Records]:
+    """The state of a block, of which ``done`` rounds are played, at the last round of ``record``, and what is recorded."""
+    return player.advance(game, state, done, record, probabilities)
+
+
+# They live as long as the module: JAX's caches know functions by reference.
+start, advance = jax.jit(_start), Program(_advance)
+
+
+def execution_for(
+    game: Game,
+    *,
+    flags: Sequence[bool] = (),
+    runs: int | None = None,
+    at_once: int = 1,
+    differentiable: bool = False,
+) -> Execution:
+    """How ``runs`` runs of the game (those it has, by default) are played here, with ``at_once`` blocks on a device at a time."""
+    where = platform()
+    room = None if where == "cpu" else (memory() or MEMORY) // at_once
+    return choose_execution(game, where, room, runs=runs, flags=flags, differentiable=differentiable)
+
+
+def start_shapes(player: Player, game: Game, runs: int) -> State:
+    """Shapes and dtypes of the state of ``runs`` runs of the game."""
+    leaves, structure = jax.tree.flatten((player, per_run.with_runs(game, player.execution.per_run, runs)))
+    return _start_shapes(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), float_dtype())
+
+
+# To ask JAX costs a quarter of a millisecond each time, and a simulation asks often.
+@functools.lru_cache(maxsize=256)
+def _start_shapes(structure: Any, leaves: tuple[tuple[tuple[int, ...], Any], ...], dtype: Any) -> State:
+    del dtype  # what the program makes depends on it
+    return start.eval_shape(*jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]))
+
+
+def leaves_with_runs(player: Player, game: Game) -> list[bool]:
+    """Which leaves of the state have the runs as last axis: those whose shape changes with the number of runs."""
+    size = block_size(game.losses.num_arms)
+    some, more = (jax.tree.leaves(start_shapes(player, game, count)) for count in (size, size + 1))
+    return [one.shape != other.shape for one, other in zip(some, more, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Some runs that are played together on one device."""
+
+    player: Player  # on the device
+    game: Game  # with the ids of these runs, on the device
+    first: int  # the place of its first run among all that are wanted
+    runs: int  # how many of its runs are wanted; the others fill it up
+    device: Any
+    _progress: Progress
+    _stopped: threading.Event
+
+    def put(self, tree: T) -> T:
+        """``tree`` on the device of the block. What a program returns must be put there too: it is bound to no device, and
+        the program that takes it would be compiled once more."""
+        return jax.device_put(tree, self.device)
+
+    def played(self, rounds: int) -> None:
+        """Tell that the runs of the block got ``rounds`` rounds further; ends the block if the caller was interrupted."""
+        if self._stopped.is_set():
+            raise CancelledError
+        self._progress.update(rounds * self.runs)
+
+
+def play_blocks(
+    play: Callable[[Block], T],
+    player: Player,
+    game: Game,
+    *,
+    settle: Callable[[Block], Player] | None = None,
+    size: int | None = None,
+    progress: Progress | None = None,
+) -> list[T]:
+    """``play(block)`` for all runs of ``game``, block by block, each on a device that is free; in the order of the runs.
+
+    Args:
+      play: calls a :class:`~jaxbandit._engine.programs.Program` with ``block.player`` and ``block.game`` and brings its results to the
+        host; runs in a thread.
+      player: how the game is played.
+      game: what is played; the last block is filled up with the run ids that follow the last one.
+      settle: is called with the first block and returns the player of all blocks, with an execution that compiles
+        (:func:`jaxbandit._engine.programs.settled`). By default no program is one function.
+      size: runs in a block; by default that of the execution.
+      progress: the bar that ``block.played`` moves.
+
+    On an interrupt or an error, blocks that have not begun are dropped, and others end at their next ``block.played``.
+    """
+    flags = player.execution.per_run
+    size = size or player.execution.block
+    check_memory(per_run.with_runs(game, flags, size), start_shapes(player, game, size), memory())
+    wanted, progress, stopped = game.runs.size, progress or Progress(False, 0, ""), threading.Event()
+    ids = np.asarray(game.runs)
+    ids = np.append(ids, (int(ids[-1]) + 1 + np.arange(-wanted % size)).astype(np.uint32))
+    starts = range(0, wanted, size)
+
+    def block(first: int, player: Player, device: Any) -> Block:
+        part = per_run.of_block(game, flags, ids[first : first + size], first)
+        runs = min(size, wanted - first)
+        return Block(jax.device_put(player, device), jax.device_put(part, device), first, runs, device, progress, stopped)
+
+    free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def play_one(first: int, player: Player) -> T:
+        device = free.get()
+        try:
+            return play(block(first, player, device))
+        finally:
+            free.put(device)
+
+    with idlest_devices(len(starts)) as devices:
+        for device in devices:
+            free.put(device)
+        player = not_one_function(player) if settle is None else settle(block(0, player, devices[0]))
+        # As many threads as devices, or as cores of a CPU: JAX does not promise that two calls of one thread run at once. Which
+        # thread plays a block is left to chance, so that a slow one does not keep the others waiting.
+        threads = Threads(len(devices), "jaxbandit-block")
+        try:
+            futures = [threads.submit(play_one, first, player) for first in starts]
+            return [future.result() for future in futures]
+        finally:
+            stopped.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def join(blocks: Sequence[T], runs: int, has_runs: Sequence[bool] | None = None) -> T:
+    """Trees of arrays of consecutive blocks as one, without what only filled up the last block.
+
+    Every leaf has the runs as last axis, or those that ``has_runs`` marks; others are taken of the first block.
+    """
+    leaves, structures = zip(*(jax.tree.flatten(block) for block in blocks), strict=True)
+    marks = has_runs or [True] * len(leaves[0])
+    joined = [np.concatenate(parts, -1)[..., :runs] if has else parts[0] for has, *parts in zip(marks, *leaves, strict=True)]
+    return jax.tree.unflatten(structures[0], joined)

@@ -1,0 +1,195 @@
+"""Which :class:`~jaxbandit._engine.execution.Execution` a game gets on a platform.
+
+On a CPU rounds are evaluated on arrays, in blocks of a few hundred runs that stay in its caches. A GPU or TPU wants tens of
+thousands of runs at once, loops whose length it knows beforehand, and rounds that are few kernels.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit._engine import per_run
+from jaxbandit._engine.execution import Execution, QueueKind
+from jaxbandit._engine.game import Game, State
+from jaxbandit._engine.per_run import with_runs
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.queues.listed import ring_size
+from jaxbandit._engine.unrolled.rounds import MOST_ARMS
+from jaxbandit.delays import Delays
+
+BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (experiments/bench shows others)
+SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
+RINGS = (32, 256, 2048)  # rows of a queue; few, so that games that differ in a fixed delay share a program
+LARGEST_RING = 1 << 18  # rows times arms; above, a queue has no row more than it needs
+FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 20, 1 << 14  # on a CPU: up to how many arms, rows times arms, slots are used
+CHUNK = 64  # rounds in a loop of known length
+MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
+
+
+def block_size(num_arms: int) -> int:
+    """How many runs make a block on a CPU: twice as many for one or two arms, where starting a kernel takes longer than its work."""
+    return 2 * BLOCK if num_arms <= 2 else BLOCK
+
+
+def ring_rows(delays: Delays, num_arms: int) -> int:
+    """How many rows a queue has: what the bound of the delay model asks for or, where that may be, the next of a few sizes."""
+    rows = ring_size(delays.bound)
+    sizes = [size for size in RINGS if size >= rows and size * num_arms <= LARGEST_RING] if delays.roomy else []
+    return sizes[0] if sizes else rows
+
+
+def fitted(game: Game, execution: Execution, hook: Any = None) -> tuple[Player, Game]:
+    """The player of an execution, and the game with a queue as long as the execution says."""
+    delays: Any = game.delays
+    if not delays.roomy or execution.ring not in RINGS:
+        return Player(hook=hook, execution=execution), game
+    used: Any = np.uint32(ring_size(delays.bound) - 1)
+    game = dataclasses.replace(game, delays=dataclasses.replace(delays, bound=execution.ring - 1))
+    return Player(hook=hook, mask=used, execution=execution), game
+
+
+def choose_execution(
+    game: Game,
+    platform: str,
+    memory: int | None = None,
+    *,
+    runs: int | None = None,
+    flags: Sequence[bool] = (),
+    differentiable: bool = False,
+) -> Execution:
+    """The execution for ``runs`` runs of a game (those it has, by default).
+
+    Args:
+      game: what is played.
+      platform: "cpu", "gpu" or "tpu".
+      memory: bytes of the device.
+      runs: how many runs.
+      flags: the leaves of learner, losses and delays that have one value per run.
+      differentiable: on arrays and with a queue that a hook or automatic differentiation can go through.
+    """
+    num_arms, runs, flags = game.losses.num_arms, runs or game.runs.size, tuple(flags) if any(flags) else ()
+    on_cpu = platform == "cpu"
+    execution = Execution(
+        platform,
+        block_size(num_arms) if on_cpu else SIZES[0],
+        queue="listed" if differentiable else _queue(game, platform, flags),
+        chunk=0 if on_cpu else CHUNK,
+        ring=ring_rows(game.delays, num_arms),
+        per_run=flags,
+        one_function=on_cpu,
+    )
+    if not on_cpu:
+        execution = dataclasses.replace(execution, block=_accelerator_block(game, execution, memory or MEMORY, runs))
+        note = "gradients: rounds are evaluated on arrays" if differentiable else _why_not_unrolled(game, execution)
+        if not note:
+            return dataclasses.replace(execution, evaluation="unrolled")
+        execution = dataclasses.replace(execution, note=note)
+    if flags and not _broadcasts(game, execution):
+        return dataclasses.replace(execution, evaluation="mapped", queue="listed", note="one value per run: runs are mapped")
+    return execution
+
+
+def shapes_of(game: Game, execution: Execution, runs: int) -> tuple[Player, Game, State]:
+    """Player, game and state with ``runs`` runs, as shapes."""
+    player, game = fitted(game, execution)
+    game = with_runs(game, execution.per_run, runs)
+    return player, game, jax.eval_shape(Player.start, player, game)
+
+
+def _accelerator_block(game: Game, execution: Execution, memory: int, runs: int) -> int:
+    state = (
+        shapes_of(game, execution, SIZES[0])[2] if not execution.per_run else shapes_of(game, _unrolled(execution), SIZES[0])[2]
+    )
+    per_run = _bytes(state) / SIZES[0]
+    fits = [size for size in SIZES if 3 * size * per_run <= memory] or SIZES[:1]
+    return next((size for size in fits if size >= runs), fits[-1])
+
+
+def _unrolled(execution: Execution) -> Execution:
+    return dataclasses.replace(execution, evaluation="unrolled")
+
+
+def _broadcasts(game: Game, execution: Execution) -> bool:
+    """Whether values for each run are read right on arrays of runs: the library's classes, where all shapes fit."""
+    if not per_run.of_library((game.learner, game.losses, game.delays)):
+        return False
+    if per_run.of_losses(game, execution.per_run) and not per_run.of_library(game.measure):
+        return False
+    try:
+        # A number of runs that no other axis has, so that axes of the same length cannot hide a wrong shape.
+        runs = next(count for count in (509, 521) if count != game.losses.num_arms)
+        player, shapes, state = shapes_of(game, execution, runs)
+        after, x = jax.eval_shape(Player.step, player, shapes, state, jax.ShapeDtypeStruct((), np.int32))
+    except (TypeError, ValueError, IndexError):  # shapes that do not broadcast
+        return False
+    expected = (game.losses.num_arms, runs)
+    same = [leaf.shape for leaf in jax.tree.leaves(after)] == [leaf.shape for leaf in jax.tree.leaves(state)]
+    return same and x.shape == expected
+
+
+def _queue(game: Game, platform: str, flags: Sequence[bool]) -> QueueKind:
+    one_by_one = not game.learner.adds_only or game.learner.watches_plays
+    if one_by_one or game.delays.fixed_age() is not None or game.delays.long_waits:
+        return "listed"
+    if platform == "cpu":
+        shared = game.delays.shared or per_run.of_delays(game, flags)
+        fit = not shared and game.learner.adds_at_arm and _slots_fit_caches(game)
+        return "slots in turn" if fit else "listed"
+    return "dense" if platform == "tpu" else "slots"
+
+
+def _slots_fit_caches(game: Game) -> bool:
+    """Whether slots are faster than lists on a CPU, whose caches must hold a number for each row and arm; see docs/performance.md."""
+    num_arms = game.losses.num_arms
+    return num_arms <= FEW_ARMS or (num_arms <= SLOT_ARMS and ring_size(game.delays.bound) * (num_arms + 1) <= SLOT_NUMBERS)
+
+
+def _bytes(state: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+
+def _why_not_unrolled(game: Game, execution: Execution) -> str:
+    """Why the game cannot be unrolled, or is not worth it; empty if it can."""
+    num_arms = game.losses.num_arms
+    if num_arms > MOST_ARMS:
+        return f"{num_arms} arms: rounds are evaluated on arrays above {MOST_ARMS}"
+    player, game, state = shapes_of(game, _unrolled(execution), SIZES[0])
+
+    def one_round(player: Player, game: Game, state: State):
+        return player.advance(game, state, jax.numpy.int32(0), jax.numpy.ones(1, np.int32))[0]
+
+    try:
+        jax.eval_shape(one_round, player, game, state)
+    except Exception as error:  # Unsupported; or whatever the interpreter meets in a jaxpr of another JAX: arrays always work
+        return f"rounds are evaluated on arrays: {type(error).__name__}: {error}".splitlines()[0][:200]
+    return ""
+
+
+def check_memory(game: Game, state: State, available: int | None) -> None:
+    """Raise if a block in this ``state`` (its shapes) cannot fit into ``available`` bytes, None if that is not known.
+
+    A block needs its state twice, before and after the rounds that are played in one call.
+    """
+    need = 2 * _bytes(state)
+    if available is None or need <= available:
+        return
+    arms, bound = game.losses.num_arms, game.delays.bound
+    told = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
+    if game.delays.long_waits > max(arms, bound):
+        raise ValueError(
+            f"delays={type(game.delays).__name__}(…): for {game.delays.long_waits} plays that wait longer than bound={bound} {told}; "
+            "take fewer of them, or raise bound= to their delay"
+        )
+    if arms > bound:
+        # A prepared model is a subclass of the one that was given.
+        given = next(cls.__name__ for cls in type(game.losses).__mro__ if cls.__name__ != "Tabulated")
+        raise ValueError(f"losses={given}(…): with {arms} arms {told}; take fewer arms")
+    if _bytes(state.learner_state) > _bytes(state.pending):
+        raise ValueError(f"learner={type(game.learner).__name__}(…): {told}; give it a smaller capacity, or take fewer arms")
+    raise ValueError(
+        f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {told}; take shorter delays, "
+        "or give bound= where longer ones may be lost"
+    )

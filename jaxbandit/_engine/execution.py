@@ -1,0 +1,35 @@
+"""How a game is played: the choices of a platform, recorded in the :class:`jaxbandit.Result`.
+
+Bitwise identical results are promised for one platform and one execution.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+Evaluation = Literal["arrays", "mapped", "unrolled"]
+QueueKind = Literal["listed", "slots", "slots in turn", "dense"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """How the blocks of a game are played: static, a part of the compiled program."""
+
+    platform: str = ""  # "cpu", "gpu" or "tpu"; empty: any
+    block: int = 0  # runs in a block; 0: as many as the game has
+    # arrays: [K, ...] and [...]; mapped: one run, vmapped; unrolled: a vector of runs for each number (accelerators)
+    evaluation: Evaluation = "arrays"
+    queue: QueueKind = "listed"  # how outstanding observations are kept
+    chunk: int = 0  # rounds in a loop of known length; 0: none
+    ring: int = 0  # rows of the queue, of which those beyond the delay model's bound are never used; 0: as many as it needs
+    per_run: tuple[bool, ...] = ()  # leaves of learner, losses and delays with one value per run; (): none
+    one_function: bool = False  # compiled as one function with wide vectors: see jaxbandit._engine.programs
+    note: str = ""  # why it is not the fastest execution of the platform
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether both random words of a play are computed in one pass over the runs: see :func:`jaxbandit._core.randomness.in_one_pass`."""
+        return self.platform == "cpu" and self.evaluation == "arrays"
+
+    def about(self) -> dict[str, Any]:
+        """What a Result keeps of it."""
+        return {**dataclasses.asdict(self), "per_run": any(self.per_run)}

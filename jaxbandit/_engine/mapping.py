@@ -1,0 +1,202 @@
+"""Rollouts under ``jax.vmap`` and differentiation: every mapped axis becomes the axis of runs.
+
+``vmap`` of a rollout as it is written puts runs first and arms last, and walks whole queues where one run needs one row. Here a rule of
+``custom_vmap`` plays the mapped axis as the runs of a simulation: on the last axis, with one value per run in the leaves that
+are mapped. The rule calls itself, so that nested maps end up on one axis. Derivatives are taken of the plain rounds, by a
+``custom_jvp`` around it.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
+
+from jaxbandit._core.fields import is_concrete, pytree_dataclass
+from jaxbandit._core.sums import Count
+from jaxbandit._engine.blocks import leaves_with_runs
+from jaxbandit._engine.choose import choose_execution, fitted
+from jaxbandit._engine.devices import platform
+from jaxbandit._engine.game import Game, Records, State
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.programs import Program, settled
+
+
+class How(NamedTuple):
+    """The static arguments of a rollout."""
+
+    rounds: int | None  # the horizon; None: traced
+    record: tuple[int, ...]  # the rounds to record, where the horizon is static
+    probabilities: bool
+
+
+@pytree_dataclass
+class Outcome:
+    """The fields of :class:`jaxbandit.Rollout` that depend on the runs, which are the last axis of each."""
+
+    regret: jax.Array
+    probabilities: jax.Array | None
+    measured: dict[str, jax.Array]
+    learner_state: Any
+    outstanding: jax.Array
+    outstanding_max: jax.Array
+    total_delay: Count
+    lost: jax.Array
+
+    @classmethod
+    def of(cls, game: Game, state: State, records: Records) -> "Outcome":
+        pending: Any = state.pending
+
+        def for_runs(count: jax.Array) -> jax.Array:
+            return jnp.broadcast_to(count, game.runs.shape)
+
+        return cls(
+            records.regret,
+            records.probabilities,
+            records.measured,
+            state.learner_state,
+            for_runs(pending.outstanding),
+            for_runs(pending.outstanding_max),
+            jax.tree.map(for_runs, pending.total_outstanding),
+            for_runs(pending.lost),
+        )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def play(how: How, game: Game, record: jax.Array) -> Outcome:
+    """The outcome of a game; its derivatives are those of the plain rounds."""
+    return _mapped(how, None)(game, record)
+
+
+@functools.partial(play.defjvp, symbolic_zeros=True)
+def _(how: How, primals: Any, tangents: Any) -> tuple[Outcome, Outcome]:
+    leaves, structure = jax.tree.flatten(primals)
+    slopes = jax.tree.leaves(tangents, is_leaf=lambda leaf: isinstance(leaf, SymbolicZero))
+    moving = [place for place, slope in enumerate(slopes) if not isinstance(slope, SymbolicZero)]
+
+    def plain(values: list[jax.Array]) -> Outcome:
+        given = list(leaves)
+        for place, value in zip(moving, values, strict=True):
+            given[place] = value
+        return _plain(how, *jax.tree.unflatten(structure, given))
+
+    return jax.jvp(plain, ([leaves[place] for place in moving],), ([slopes[place] for place in moving],))
+
+
+def _plain(how: How, game: Game, record: jax.Array) -> Outcome:
+    """Rounds that can be differentiated: backwards too where the horizon is static."""
+    player = Player()
+    if how.rounds is None:
+        return Outcome.of(game, *player.advance(game, player.start(game), jnp.int32(0), record, how.probabilities))
+    return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities))
+
+
+class Mapped(NamedTuple):
+    """Which leaves of a game have been mapped, and the shape of its runs before."""
+
+    flags: tuple[bool, ...]
+    runs: tuple[int, ...]
+
+
+def _mapped(how: How, mapped: Mapped | None) -> Any:
+    """A function of the game and the rounds to record, whose batching rule makes the mapped axis one of runs."""
+
+    @custom_vmap
+    def program(game: Game, record: jax.Array) -> Outcome:
+        return _wide(how, game, record, mapped.flags if mapped else ())
+
+    @program.def_vmap
+    def _(size: int, batched: Any, game: Game, record: jax.Array) -> tuple[Outcome, Any]:
+        in_game, in_record = batched
+        if in_record or game.runs.ndim - in_game.runs > 1:
+            axes = jax.tree.map(lambda one: 0 if one else None, batched)
+            found = jax.vmap(lambda game, record: _plain(how, game, record), axes, axis_size=size)(game, record)
+            return found, jax.tree.map(lambda _: True, found)
+        leaves, structure = jax.tree.flatten(game)
+        old = mapped.flags if mapped else _flags(game, False)
+        new = tuple(jax.tree.leaves(in_game))
+        runs = game.runs.shape[int(in_game.runs) :]
+        flags = tuple(a or b for a, b in zip(_with_runs(game, old, runs), new, strict=True))
+        leaves = [
+            _beside(leaf, had, mine, runs, size) if flag or leaf is game.runs else leaf
+            for leaf, had, mine, flag in zip(leaves, _with_runs(game, old, runs), new, flags, strict=True)
+        ]
+        marks = tuple(flag and leaf is not game.runs for flag, leaf in zip(flags, jax.tree.leaves(game), strict=True))
+        wide = jax.tree.unflatten(structure, leaves)
+        if is_concrete((wide, record)):
+            # No transformation around this one. A program of our own may be one function; within a program of the user's, XLA:CPU
+            # ends the process where it cannot emit such a call inside a loop.
+            found = _compiled(how, wide, record, marks)
+        else:
+            found = _mapped(how, Mapped(marks, runs))(wide, record)
+
+        def apart(leaf: jax.Array) -> jax.Array:
+            return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], *runs, size), -1, 0)
+
+        return jax.tree.map(apart, found), jax.tree.map(lambda _: True, found)
+
+    return program
+
+
+def _flags(game: Game, value: bool) -> tuple[bool, ...]:
+    return (value,) * len(jax.tree.leaves(game))
+
+
+def _with_runs(game: Game, flags: tuple[bool, ...], runs: tuple[int, ...]) -> tuple[bool, ...]:
+    """Which leaves have the runs as last axis already: those marked, and the ids of the runs if they are more than one."""
+    ids = jax.tree.map(lambda _: False, game)
+    ids = jax.tree.leaves(dataclasses.replace(ids, runs=bool(runs)))
+    return tuple(a or b for a, b in zip(flags, ids, strict=True))
+
+
+def _beside(leaf: jax.Array, had: bool, mapped: bool, runs: tuple[int, ...], size: int) -> jax.Array:
+    """A leaf with the runs, if it had them, and the mapped axis as one last axis."""
+    leaf = jnp.moveaxis(leaf, 0, -1) if mapped else leaf[..., None]
+    leaf = leaf if had or not runs else leaf[..., None, :]
+    inner = leaf.shape[: leaf.ndim - 1 - len(runs)]
+    return jnp.broadcast_to(leaf, (*inner, *runs, size)).reshape(*inner, -1)
+
+
+def _wide(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
+    """All runs of the game at once."""
+    if not game.runs.ndim and how.rounds is not None:
+        player = Player()
+        return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities, loop="while"))
+    if not game.runs.ndim:
+        return _played(Player(), game, record, probabilities=how.probabilities)
+    # Slots pay on a CPU only within one function.
+    player, game = _player(game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
+    return _played(player, game, record, probabilities=how.probabilities)
+
+
+def _compiled(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
+    player, game = _player(game, flags, {})
+    player = settled(_program, player, game, jnp.zeros_like(record), probabilities=how.probabilities)
+    return _program(player, game, record, probabilities=how.probabilities)
+
+
+def _player(game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
+    execution = choose_execution(game, platform(), flags=flags)
+    execution = dataclasses.replace(execution, block=game.runs.size, **changes)
+    player, game = fitted(game, execution)
+    return dataclasses.replace(player, mask=None if player.mask is None else jnp.asarray(player.mask)), game
+
+
+def _played(player: Player, game: Game, record: jax.Array, *, probabilities: bool) -> Outcome:
+    state, records = player.advance(game, player.start(game), jnp.int32(0), record, probabilities)
+    outcome = Outcome.of(game, state, records)
+    if not game.runs.ndim:
+        return outcome
+    has_runs = jax.tree.unflatten(jax.tree.structure(state), leaves_with_runs(player, game)).learner_state
+
+    def for_runs(leaf: jax.Array, has: bool) -> jax.Array:
+        return leaf if has else jnp.broadcast_to(leaf[..., None], (*leaf.shape, game.runs.size))
+
+    return dataclasses.replace(outcome, learner_state=jax.tree.map(for_runs, state.learner_state, has_runs))
+
+
+_program = Program(_played)

@@ -1,0 +1,257 @@
+"""Plays that wait for feedback: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
+
+The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays
+due at the end of a round are found:
+
+- a law with one age (``fixed_age``; Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
+- any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
+  delays are shared, else one for each run: O(1) for each observation.
+
+The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program.
+
+A few plays that wait longer than the ring (outliers of a shared sequence) are in a side list.
+
+XLA copies a whole ring in every round unless each write to it comes after the reads of that round. XLA only knows an order where
+one value is computed from another, so some values that are written are computed from what was read in a way that changes nothing.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit._core.fields import pytree_dataclass
+from jaxbandit._core.ring import read_row, write_own_number, write_row
+from jaxbandit._core.sums import Count
+from jaxbandit.delays import NEVER, Delays
+from jaxbandit.learners.base import Observation
+
+NONE = np.int32(-(2**30))  # older than any play
+# How arrivals of a round are walked through. while: as many as there are. cond: as many as the queue has rows, skipping those that are
+# not there, for reverse mode. all: without skipping, because the batching rule of lax.cond cannot be transposed once differentiated.
+Loop = Literal["while", "cond", "all"]
+
+
+@pytree_dataclass
+class Play:
+    """What waits for its feedback."""
+
+    arm: jax.Array  # [...] int32
+    loss: jax.Array  # [...]
+    probability: jax.Array  # [...]
+    memo: Any
+    jump: Any = None  # what Game.feedback adds, where a gradient is estimated
+
+
+@pytree_dataclass
+class Lists:
+    """Who is due when: for each round of arrival a list of plays, named by their rounds, in ascending order.
+
+    ``last`` needs no clearing: a play due in round A was made after round A - W, so an older entry is none.
+    """
+
+    last: jax.Array  # [W] or [W, ...] int32, row A % W: the newest play due at the end of round A
+    links: jax.Array  # [2W] or [2W, ...] int32, row A % W: the oldest due in round A; row W + s % W: the one after play s
+
+    def append(self, play: jax.Array, arrival: jax.Array, due: jax.Array) -> "Lists":
+        """Put ``play`` at the end of the list of round ``arrival``, where ``due``."""
+        size = self.last.shape[0]
+        newest = read_row(self.last, row(arrival, size))
+        empty = newest <= arrival - size
+        # Where the play is not due, the row is written back as it was. `newest > NONE - 1` is always true: it makes the value that
+        # is written depend on the value that was read, so that XLA does not copy the ring (see the head of this file).
+        last = write_own_number(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
+        link = jnp.where(empty, row(arrival, size), size + row(newest, size))
+        return Lists(last, write_own_number(self.links, play, jnp.where(due, link, size + row(play, size))))
+
+
+def ring_size(bound: int) -> int:
+    """How many rows a ring has for delays up to ``bound``: a power of two above it."""
+    return 1 << int(bound).bit_length()
+
+
+def row(round: jax.Array, size: int) -> jax.Array:
+    """The row of a round in a ring of ``size`` rows, unsigned: JAX then spends nothing on negative indices."""
+    return round.astype(jnp.uint32) & np.uint32(size - 1)
+
+
+@pytree_dataclass
+class Side:
+    """Plays of a shared sequence that wait longer than the ring; the last row takes the writes of rounds without such a play."""
+
+    plays: Play  # [C + 1, ...]
+    origin: jax.Array  # [C + 1] int32
+    due: jax.Array  # [C + 1] int32, 0: nothing waits here
+    filled: jax.Array  # [] int32
+
+
+@pytree_dataclass
+class Pending:
+    """All plays that wait, and what is counted of them. Counts are ``[]`` if the delays are shared, else ``[...]``."""
+
+    plays: Play  # [W, ...]
+    lists: Lists | None
+    side: Side | None
+    due: jax.Array | None  # [W, ...] int32, the round of arrival of each play, where a learner must be told
+    outstanding: jax.Array  # int32, σ_t
+    outstanding_max: jax.Array  # int32
+    total_outstanding: Count  # Σ σ_s
+    lost: jax.Array  # int32, plays whose feedback never arrives
+    mask: jax.Array | None = None  # uint32, W - 1 for a ring of which only W rows are used; known within a round only
+
+    @classmethod
+    def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
+        """Nothing waits. ``play`` has the shapes and dtypes of what will, ``lead`` is the shape of the counts."""
+
+        def rows(count):
+            return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
+
+        size, extra = ring_size(delays.bound), delays.long_waits or 0
+        # Without a list, an arm of -1 marks a play that never arrives, or was never made.
+        plays = rows(size)
+        plays = dataclasses.replace(plays, arm=plays.arm - 1)
+        lists = (
+            None
+            if delays.fixed_age() is not None
+            else Lists(jnp.full((size, *lead), NONE), jnp.zeros((2 * size, *lead), jnp.int32))
+        )
+        long = jnp.zeros(extra + 1, jnp.int32)
+        zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
+        side = Side(rows(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
+        due = jnp.zeros((size, *lead), jnp.int32) if keep_due else None
+        return cls(plays, lists, side, due, zero, zero, Count(none, none), zero)
+
+    def begin(self, mask: jax.Array | None) -> "Pending":
+        """Count the plays outstanding at the start of a round."""
+        return self.replace(
+            mask=mask,
+            outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
+            total_outstanding=self.total_outstanding.add(self.outstanding),
+        )
+
+    def replace(self, **changes: Any) -> "Pending":
+        return dataclasses.replace(self, **changes)
+
+    def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
+        """The play of round t waits ``delay`` rounds."""
+        size = self.plays.arm.shape[0] if self.mask is None else self.mask.astype(jnp.int32) + 1
+        slot = self._row(t)
+        # What no list can hold is lost: laws are checked for it, but one of a user's own may return anything.
+        never = delay == NEVER if self.side is not None else delay >= size
+        changes: dict[str, Any] = {
+            "outstanding": self.outstanding + 1,
+            "lost": self.lost + never.astype(jnp.int32),
+        }
+        if self.lists is None:
+            play = dataclasses.replace(play, arm=jnp.where(never, -1, play.arm))
+        else:
+            long = (delay >= size) & ~never
+            changes["lists"] = self.lists.append(t, t + jnp.where(never | long, 0, delay), ~(never | long))
+            if self.side is not None:
+                changes["side"] = _set_aside(self.side, t, play, delay, long)
+        if self.due is not None:
+            changes["due"] = write_row(self.due, jnp.where(never, NEVER, t + delay), slot)
+        changes["plays"] = jax.tree.map(lambda ring, row: write_row(ring, row, slot), self.plays, play)
+        return self.replace(**changes)
+
+    def _row(self, round: jax.Array) -> jax.Array:
+        if self.mask is None:
+            return row(round, self.plays.arm.shape[0])
+        return round.astype(jnp.uint32) & self.mask
+
+    def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
+        """Whether the play of round s arrives at the end of round t or later; what has left the ring has arrived."""
+        if self.due is None:
+            raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
+        size = self.due.shape[0]
+        s = jnp.broadcast_to(s, self.due.shape[1:])
+        return (s >= t - size) & (read_row(self.due, row(s, size)) >= t)
+
+    def deliver(self, t: jax.Array, age: jax.Array | None, observe: Callable, state: Any, loop: Loop) -> tuple["Pending", Any]:
+        """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
+        if self.lists is None:
+            pending, state = self._deliver_aged(t, age, observe, state)
+            return pending.replace(mask=None), state
+        pending, state = (self, state) if self.side is None else self._deliver_side(t, observe, state, loop)
+        return pending._deliver_listed(t, observe, state, loop)
+
+    def deliver_sum(self, t: jax.Array, shares: jax.Array, observe: Callable, state: Any) -> tuple["Pending", Any]:
+        """Hand the sum of all pieces of losses that come at the end of round t to ``observe``, as one observation of no arm.
+
+        ``shares [M]`` of a loss come after 0, 1, … rounds. The ring holds a loss of 0 for plays that were never made.
+        """
+        size = self.plays.arm.shape[0]
+        age = row(t - jnp.arange(size, dtype=jnp.int32), size)  # of the play in each row
+        weights = jnp.pad(shares, (0, size - shares.shape[0]))[age]
+        total = (self.plays.loss * weights.reshape(size, *[1] * (self.plays.loss.ndim - 1))).sum(0)
+        nobody = Play(jnp.full_like(self.plays.arm[0], -1), total, jnp.ones_like(total), read_row(self.plays.memo, row(t, size)))
+        state = observe(state, _observation(jnp.asarray(True), t, nobody))
+        done = (t >= shares.shape[0]).astype(jnp.int32)
+        return self.replace(outstanding=self.outstanding - done, mask=None), state
+
+    def _deliver_aged(self, t, age, observe, state):
+        play = read_row(self.plays, self._row(t - age))
+        arrived = (t > age) & (play.arm >= 0)
+        came = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # shared: the same in every run
+        state = observe(state, _observation(arrived, t - age, play))
+        return self.replace(outstanding=self.outstanding - came.astype(jnp.int32)), state
+
+    def _deliver_listed(self, t, observe, state, loop):
+        assert self.lists is not None
+        size, links = self.plays.arm.shape[0], self.lists.links
+        newest = read_row(self.lists.last, row(t, size))
+        waiting = newest > t - size
+        oldest = read_row(links, row(t, size))
+
+        def deliver_one(carry):
+            state, play, waiting, came = carry
+            state = observe(state, _observation(waiting, play, read_row(self.plays, row(play, size))))
+            more = waiting & (play != newest)
+            return state, read_row(links, size + row(play, size)), more, came + waiting.astype(jnp.int32)
+
+        carry = (state, oldest, waiting, jnp.zeros_like(newest))
+        state, _, _, came = _repeat(lambda carry: carry[2].any(), deliver_one, carry, size, loop)
+        return self.replace(outstanding=self.outstanding - came), state
+
+    def _deliver_side(self, t, observe, state, loop):
+        assert self.side is not None
+        side = self.side
+
+        def deliver_one(carry):
+            state, due, came = carry
+            row = jnp.argmax(due == t)  # the first: rows are filled in ascending order of origin
+            waiting = due[row] == t
+            state = observe(state, _observation(waiting, side.origin[row], read_row(side.plays, row)))
+            return state, due.at[row].set(jnp.where(waiting, 0, due[row])), came + waiting.astype(jnp.int32)
+
+        carry = (state, side.due, jnp.zeros((), jnp.int32))
+        state, due, came = _repeat(lambda carry: (carry[1] == t).any(), deliver_one, carry, side.due.shape[0], loop)
+        side = Side(side.plays, side.origin, due, side.filled)
+        return self.replace(side=side, outstanding=self.outstanding - came), state
+
+
+def _observation(arrived, origin, play: Play) -> Observation:
+    return Observation(arrived, origin, jnp.where(arrived, play.arm, -1), play.loss, play.probability, play.memo, play.jump)
+
+
+def _repeat(proceed, body, carry, limit: int, loop: Loop):
+    """``while proceed(carry): carry = body(carry)``, at most ``limit`` times; ``body`` changes nothing once ``proceed`` is false."""
+    if loop == "while":
+        return lax.while_loop(proceed, body, carry)
+    if loop == "all":
+        return lax.scan(lambda carry, _: (body(carry), None), carry, length=limit)[0]
+    return lax.scan(lambda carry, _: (lax.cond(proceed(carry), body, lambda same: same, carry), None), carry, length=limit)[0]
+
+
+def _set_aside(side: Side, t, play: Play, delay, long) -> Side:
+    row = jnp.where(long, side.filled, side.due.shape[0] - 1)
+    return Side(
+        jax.tree.map(lambda ring, value: write_row(ring, value, row), side.plays, play),
+        write_row(side.origin, t, row),
+        write_row(side.due, jnp.where(long, t + delay, 0), row),
+        side.filled + long.astype(jnp.int32),
+    )

@@ -1,0 +1,236 @@
+"""Arrival slots: plays that wait for feedback, where the learner only adds up what arrives.
+
+With a delay for each play, lists (:mod:`jaxbandit._engine.queues.listed`) take a loop over what arrives, as long as the busiest run needs: an
+accelerator stops for the host at every turn, a CPU goes over all runs in each. A learner that says ``adds_only`` does not mind
+whether plays reach it one by one or summed up, and what a play will bring is known as soon as it is made. So it is worked out at once, and
+
+- :class:`Slots` adds it to the sum of all plays that are due in the same round, of which a delivery reads one row;
+- :class:`Dense` keeps it together with the round in which it is due, and a delivery looks through all rows: for TPUs, which
+  cannot add to a row of each run's own without copying the whole memory.
+
+Sums are rounded in another order than with lists: runs agree with theirs up to rounding.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._core.ring import read_row, write_row
+from jaxbandit._core.sums import Count
+from jaxbandit._engine.queues.listed import Play, row
+from jaxbandit.learners.base import Observation
+
+Brought = dict[int, jax.Array]  # place of a leaf of the learner's state -> what is added to it, [K, ...] or [...]
+Read = tuple[list[jax.Array], jax.Array, jax.Array]  # the leaves it was added to, plays outstanding, plays that came
+
+
+@pytree_dataclass
+class Arrivals:
+    """What is counted of the plays that wait: ``[]`` if all runs have the same delays, else ``[...]``."""
+
+    outstanding: jax.Array  # int32, σ_t
+    outstanding_max: jax.Array  # int32
+    total_outstanding: Count  # Σ σ_s
+    lost: jax.Array  # int32, plays whose feedback never arrives
+    made: tuple[Play, jax.Array] | None  # the play of this round and its delay, until the round's delivery
+    at_arm: bool = static()  # plays bring something to the row of their own arm only
+
+    def begin(self, mask: jax.Array | None) -> "Arrivals":
+        """Count the plays outstanding at the start of a round."""
+        del mask  # all rows are used
+        return dataclasses.replace(
+            self,
+            outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
+            total_outstanding=self.total_outstanding.add(self.outstanding),
+        )
+
+    def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
+        """Not known here: observations of one round are kept as one sum."""
+        raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
+
+    def size(self) -> int:
+        """The number of rows."""
+        raise NotImplementedError
+
+    def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Arrivals":
+        """The play of round t waits ``delay`` rounds; delays that no row can hold are losses."""
+        lost = self.lost + (delay >= self.size()).astype(jnp.int32)
+        return dataclasses.replace(self, outstanding=self.outstanding + 1, lost=lost, made=(play, delay))
+
+    def deliver(self, t: jax.Array, age: Any, observe: Callable, state: Any, loop: str) -> tuple["Arrivals", Any]:
+        """Add to ``state`` what the plays due at the end of round t bring, and put by what this round's play will."""
+        del age, loop
+        assert self.made is not None
+        play, delay = self.made
+        comes = delay < self.size()
+        brought = bring(observe, state, play, comes, t)
+        sums, came = self._due(t, play.arm, brought)
+        now = comes & (delay == 0)
+        leaves, structure = jax.tree.flatten(state)
+        for place, new in brought.items():
+            leaves[place] = leaves[place] + (sums[place] + jnp.where(now, new, 0)).astype(leaves[place].dtype)
+        arrived = came.astype(jnp.int32) + now.astype(jnp.int32)
+        arrived = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # the same in every run
+        outstanding = self.outstanding - arrived
+        read = [leaves[place] for place in brought], outstanding, came
+        kept = self._keep(t, jnp.where(comes, delay, 0), comes & (delay > 0), play.arm, brought, read)
+        return dataclasses.replace(kept, outstanding=outstanding, made=None), jax.tree.unflatten(structure, leaves)
+
+    def _due(self, t: jax.Array, arm: jax.Array, brought: "Brought") -> tuple["Brought", jax.Array]:
+        """What is due in round t, leaf by leaf, and from how many plays."""
+        raise NotImplementedError
+
+    def _keep(self, t: jax.Array, delay: jax.Array, later: jax.Array, arm: jax.Array, brought: "Brought", read: "Read") -> Any:
+        """``self`` with what was due taken out, and with ``brought`` put by where it comes ``later``.
+
+        ``read`` is what was made of :meth:`_due`. XLA copies the whole memory in every round unless what is written to it is
+        computed from what was read (see the head of pending.py).
+        """
+        raise NotImplementedError
+
+
+def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Array) -> Brought:
+    """What the feedback of a play will add to the leaves of the learner's state."""
+    nothing = jax.tree.map(jnp.zeros_like, state)
+    arm = jnp.where(comes, play.arm, -1)
+    after = observe(nothing, Observation(comes, t, arm, play.loss, play.probability, play.memo))
+    # A leaf that comes back as it was handed in is one to which nothing is ever added.
+    pairs = enumerate(zip(jax.tree.leaves(after), jax.tree.leaves(nothing), strict=True))
+    return {place: new for place, (new, old) in pairs if new is not old}
+
+
+@pytree_dataclass
+class Slots(Arrivals):
+    """A row for each round of arrival, with the sums of what the plays due in it bring."""
+
+    sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and how many plays
+
+    def size(self) -> int:
+        return self.sums.shape[0]
+
+    def _due(self, t, arm, brought):
+        due, sums, start = read_row(self.sums, row(t, self.size())), {}, 0
+        for leaf, new in brought.items():
+            count = len(_numbers(new, arm))
+            sums[leaf] = due[start : start + count].reshape(new.shape)
+            start += count
+        return sums, due[-1]
+
+    def _keep(self, t, delay, later, arm, brought, read):
+        size, count = self.sums.shape[:2]
+        places, values, start = [], [], 0
+        for new in brought.values():
+            new = _numbers(new, arm)
+            places.append(start + (arm[None] if self.at_arm else _range(len(new), arm)))
+            values.append(pick(new, arm)[None] if self.at_arm else new)
+            start += len(new)
+        places.append(jnp.full((1, *arm.shape), count - 1, jnp.int32))
+        values.append(jnp.ones((1, *arm.shape), self.sums.dtype))
+        places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, jnp.concatenate(values), 0)
+        return dataclasses.replace(self, sums=self._written(row(t, size), row(t + delay, size), places, values, read))
+
+    def _written(self, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read) -> jax.Array:
+        """The sums with row ``now`` cleared, and ``values [N, ...]`` added to the numbers ``places [N, ...]`` of each run's row ``then``."""
+        memory = write_row(self.sums, read[2] * 0, now)
+        runs = [jnp.arange(length, dtype=jnp.uint32) for length in places.shape[1:]]
+        index = jnp.broadcast_arrays(then, places, *runs)
+        return memory.at[tuple(index)].add(values, mode="promise_in_bounds", unique_indices=True)
+
+
+@pytree_dataclass
+class SlotsInTurn(Slots):
+    """The same for a CPU and one axis of runs, which are written one after the other.
+
+    There XLA makes a kernel of its own of a scatter, five times as slow as this loop.
+    """
+
+    def _written(self, now, then, places, values, read):
+        # A CPU's XLA reads the row anew wherever it is used, so zeros are computed from what was made of it.
+        leaves, outstanding, _ = read
+        zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
+        memory = write_row(self.sums, jnp.concatenate(zeros), now)
+        then = jnp.broadcast_to(then, values.shape[-1:])  # a law may draw one delay for all runs without saying so
+
+        def one_run(run, memory):
+            for place, value in zip(places, values, strict=True):
+                at = then[run], place[run], jnp.asarray(run, jnp.uint32)
+                memory = lax.dynamic_update_slice(memory, lax.dynamic_slice(memory, at, (1, 1, 1)) + value[run], at)
+            return memory
+
+        return lax.fori_loop(0, values.shape[-1], one_run, memory, unroll=4)
+
+
+@pytree_dataclass
+class Dense(Arrivals):
+    """A row for each play, with what it brings and when."""
+
+    due: jax.Array  # [W, ...] uint32, the round of arrival times a power of two, plus the arm; 0: nothing waits here
+    values: tuple[jax.Array, ...]  # [W, ...] each
+
+    def size(self) -> int:
+        return self.due.shape[0]
+
+    def _due(self, t, arm, brought):
+        now, shift = t.astype(jnp.uint32), self._shift(brought)
+        came = (self.due >> shift == now).sum(0, dtype=jnp.int32)
+        held, sums = iter(self.values), {}
+        for leaf, new in brought.items():
+            if self.at_arm:
+                one, codes = next(held), [(now << shift) + np.uint32(k) for k in range(len(new))]
+                found = [jnp.where(self.due == code, one, 0).sum(0) for code in codes]
+            else:
+                found = [jnp.where(self.due == now, next(held), 0).sum(0) for _ in range(len(_numbers(new, arm)))]
+            sums[leaf] = jnp.stack(found).reshape(new.shape)
+        return sums, came
+
+    def _keep(self, t, delay, later, arm, brought, read):
+        size, came, shift = self.size(), read[2], self._shift(brought)
+        if self.at_arm:
+            given = [pick(new, arm) for new in brought.values()]
+        else:
+            given = [one for new in brought.values() for one in _numbers(new, arm)]
+        code = ((t + delay).astype(jnp.uint32) << shift) + (arm.astype(jnp.uint32) if self.at_arm else np.uint32(0))
+        # `came >= 0` is always true: what is written is computed from what was read.
+        code = jnp.where(later & (came >= 0), code, np.uint32(0))
+        values = tuple(
+            write_row(ring, jnp.where(came >= 0, one, 0), row(t, size)) for ring, one in zip(self.values, given, strict=True)
+        )
+        return dataclasses.replace(self, due=write_row(self.due, code, row(t, size)), values=values)
+
+    def _shift(self, brought: Brought) -> np.uint32:
+        """By how many bits the round of arrival is shifted, to have room for the arm."""
+        return np.uint32(max(len(new) - 1 for new in brought.values()).bit_length() if self.at_arm else 0)
+
+
+def _numbers(leaf: jax.Array, arm: jax.Array) -> jax.Array:
+    """A leaf as ``[N, ...]``."""
+    return leaf.reshape(-1, *arm.shape).astype(float_dtype())
+
+
+def _range(count: int, arm: jax.Array) -> jax.Array:
+    numbers = jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * arm.ndim)
+    return jnp.broadcast_to(numbers, (count, *arm.shape))
+
+
+def start(kind: str, size: int, observe: Callable, state: Any, play: Play, lead: tuple[int, ...], at_arm: bool) -> Arrivals:
+    """Nothing waits. ``state`` and ``play`` have the shapes of what will, ``lead`` is the shape of the counts.
+
+    ``kind`` is "slots", "slots in turn" or "dense".
+    """
+    play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
+    brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))
+    arm, dtype = play.arm, float_dtype()
+    zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
+    counts = (zero, zero, Count(none, none), zero, None, at_arm)
+    numbers = sum(len(_numbers(new, arm)) for new in brought.values())
+    if kind != "dense":
+        return (Slots if kind == "slots" else SlotsInTurn)(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype))
+    rows = tuple(jnp.zeros((size, *arm.shape), dtype) for _ in range(len(brought) if at_arm else numbers))
+    return Dense(*counts, jnp.zeros((size, *arm.shape), jnp.uint32), rows)

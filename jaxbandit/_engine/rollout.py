@@ -1,0 +1,100 @@
+"""``jb.rollout``: a game as a pure function, for jit, vmap and differentiation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit._checks.derivatives import warn_of_derivatives
+from jaxbandit._checks.inputs import MOST_ROUNDS, check_record, check_switch, given_key, rounds_to_record
+from jaxbandit._core.fields import arms_first, is_concrete, pytree_dataclass, show
+from jaxbandit._core.sums import Count
+from jaxbandit._engine.mapping import How, play
+from jaxbandit._engine.set_up import checked_game
+from jaxbandit.delays import Delays
+from jaxbandit.losses import Losses
+
+
+@pytree_dataclass
+class Rollout:
+    """What :func:`rollout` returns; ``...`` is the shape of the runs."""
+
+    rounds: jax.Array  # [C] the recorded rounds
+    regret: jax.Array  # [C, ...] pseudo-regret up to them
+    probabilities: jax.Array | None  # [C, K, ...] x_t at them, if asked for
+    measured: dict[str, jax.Array]  # name -> [C, ..., runs], what was asked for by ``measure``
+    learner_state: Any  # the learner's after the last round
+    outstanding: jax.Array  # [...] int32, observations outstanding at the end
+    outstanding_max: jax.Array  # [...] int32, the largest number of outstanding observations met
+    total_delay: Count  # [...] Σ min(d_s, T - s), exact, as two words
+    lost: jax.Array  # [...] int32, plays whose feedback never arrives
+
+
+@arms_first
+def rollout(
+    learner: Any,
+    losses: Losses,
+    delays: Delays,
+    *,
+    rounds: Any,
+    key: jax.Array | None = None,
+    seed: Any = None,
+    runs: int | None = None,
+    first_run: Any = 0,
+    record: Any = 50,
+    probabilities: bool = False,
+    measure: Sequence[Any] = (),
+) -> Rollout:
+    """Play ``rounds`` rounds as a pure function: safe under jit, vmap, jvp and grad.
+
+    A derivative holds the sampled arms, losses and delays fixed: that of the expected regret is :func:`jaxbandit.regret_gradient`.
+
+    The same randomness as :func:`simulate`: run i of either meets the same words. Where ``simulate`` is the fast driver,
+    this is what notebooks transform.
+
+    Args:
+      learner, losses, delays: as in :func:`simulate`; their leaves may be traced (then give ``bound=`` to the delays).
+      rounds: a Python int for a ``lax.scan`` (reverse mode works, memory grows with rounds), or an array of JAX, also a
+        traced one, for a loop whose memory is flat (forward mode only).
+      key: a typed key, ``jax.random.key(0)``.
+      seed: a whole number in place of the key; may be traced.
+      runs: None for a single run of shape ``()``, or how many, on the last axis.
+      first_run: id of the first run, a number (may be traced).
+      record: how many log-spaced rounds to record, or the rounds themselves, ascending; the last is the horizon. With traced
+        ``rounds`` only the latter; nothing is played past ``rounds``, so that later records repeat the last one.
+      probabilities: also record x_t.
+      measure: measurements of :mod:`jaxbandit.measure` to make along the way.
+
+    >>> import jax, jaxbandit as jb
+    >>> def regret(key):
+    ...     return jb.rollout(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=50, key=key).regret[-1]
+    >>> jax.vmap(regret)(jax.random.split(jax.random.key(0), 3)).shape
+    (3,)
+    """
+    key = given_key(key, seed)
+    check_switch("probabilities", probabilities)
+    losses, delays = warn_of_derivatives((losses, delays))
+    game, _ = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
+    game = jax.tree.map(jnp.asarray, game)
+    if isinstance(rounds, jax.Array):
+        known = is_concrete(rounds)
+        recorded = jnp.asarray(rounds_to_record(record, int(rounds)) if known else _traced_record(record, rounds), jnp.int32)
+        how = How(None, (), probabilities)
+    else:
+        static = rounds_to_record(record, rounds)
+        recorded, how = jnp.asarray(static, jnp.int32), How(int(rounds), tuple(map(int, static)), probabilities)
+    outcome = play(how, game, recorded)
+    return Rollout(recorded, **vars(outcome))
+
+
+def _traced_record(record: Any, rounds: jax.Array) -> jax.Array:
+    """The rounds to record where their number is traced: they are checked as far as they are known, and none is past it."""
+    if is_concrete(record):
+        if np.ndim(record) == 0:
+            raise ValueError(
+                f"record={show(record)}: where rounds is traced, give the rounds to record themselves, such as [10, 100]"
+            )
+        record = check_record(record, 0, MOST_ROUNDS)[: np.size(record)]
+    return jnp.minimum(jnp.asarray(record, jnp.int32), jnp.asarray(rounds, jnp.int32))

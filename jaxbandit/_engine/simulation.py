@@ -1,0 +1,267 @@
+"""The host driver: many runs of one game, recorded, stopped and resumed.
+
+Runs are played in blocks (:mod:`jaxbandit._engine.blocks`), rounds in segments: calls of the compiled block that are long beside
+what a call costs, and short enough that work can be watched and interrupted.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit._checks.inputs import (
+    check_key,
+    check_outside_transformations,
+    check_rounds,
+    check_runs,
+    check_switch,
+    given_key,
+    rounds_to_record,
+    validate_delays,
+)
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import arms_first, canonical, float_dtype, show
+from jaxbandit._core.ring import with_rows_of
+from jaxbandit._engine.assemble import assemble
+from jaxbandit._engine.blocks import (
+    Block,
+    advance,
+    execution_for,
+    join,
+    leaves_with_runs,
+    play_blocks,
+    start,
+    start_shapes,
+)
+from jaxbandit._engine.choose import fitted
+from jaxbandit._engine.execution import Execution
+from jaxbandit._engine.game import Game, Records, State
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.programs import settled
+from jaxbandit._engine.set_up import checked_game
+from jaxbandit._io.progress import Progress, showing
+from jaxbandit._provenance.user_code import check_identity
+from jaxbandit.results.result import Result, fingerprint
+
+SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
+TICK = 0.25  # seconds; segments get longer until they take that long
+
+
+@arms_first
+def simulate(
+    learner: Any,
+    losses: Any,
+    delays: Any,
+    *,
+    rounds: int,
+    runs: int,
+    key: jax.Array | None = None,
+    seed: int | None = None,
+    record: Any = 50,
+    first_run: int = 0,
+    resume: Result | None = None,
+    probabilities: bool = False,
+    measure: Sequence[Any] = (),
+    progress: bool | Progress = False,
+) -> Result:
+    """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
+
+    Run i is a pure function of learner, losses, delays, key and i: the same bits for any number of runs, blocks or
+    devices, and whether it is played in one go or stopped and resumed. Different learners with the same key meet the
+    same losses and delays, run by run, so differences between them are paired.
+
+    Args:
+      learner: such as :class:`jaxbandit.BestOfBothWorlds`; any object with ``init``, ``act`` and ``observe``. A number in
+        learner, losses or delays may be one for each run, ``[runs]``, and means ``[K, runs]``.
+      losses: a law of :mod:`jaxbandit.losses`.
+      delays: a law of :mod:`jaxbandit.delays`.
+      rounds: the horizon T (with ``resume``: the new total).
+      runs: how many runs, with ids ``first_run … first_run + runs - 1``.
+      key: a typed key, ``jax.random.key(0)``.
+      seed: a whole number in place of the key: ``seed=0`` is ``key=jax.random.key(0)``.
+      record: how many rounds to record, log-spaced, or the rounds themselves; the horizon is always the last.
+      first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
+      resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
+        key and runs; the new Result holds the new records.
+      probabilities: also keep x_t at the recorded rounds.
+      measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
+      progress: show a progress bar, or move one that is shown already.
+
+    Returns:
+      A :class:`Result`.
+
+    >>> import jax, jaxbandit as jb
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=10), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.Fixed(10),
+    ...                      rounds=200, runs=16, key=jax.random.key(0))
+    >>> result.regret.shape[1], int(result.rounds[-1])
+    (16, 200)
+    """
+    check_outside_transformations("simulate", learner, losses, delays, rounds, runs, first_run, key, seed)
+    key = given_key(key, seed)
+    check_runs(runs, first_run)
+    check_switch("probabilities", probabilities)
+    if not isinstance(progress, Progress):
+        check_switch("progress", progress)
+    game, flags = checked_game(
+        learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure, values_per_run=True
+    )
+    rounds, runs, first_run = int(rounds), int(runs), int(first_run)
+    identity = fingerprint(learner, losses, delays, key, measure)
+    done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
+    recorded = rounds_to_record(record, rounds, done)
+    execution = execution_for(game, flags=flags)
+    if resume is not None:
+        execution = _execution_to_resume(resume.program, execution)
+    stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities)
+    with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
+        records, state, per_run, execution = play_rounds(
+            game, execution, stretch, None if resume is None else resume.block_state, bar
+        )
+    game.learner.check_state(state.learner_state)
+    return assemble(recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=execution.about())
+
+
+@dataclasses.dataclass(frozen=True)
+class Stretch:
+    """Rounds to play, and which of them to record."""
+
+    done: int  # rounds already played
+    recorded: np.ndarray  # the rounds to record, ascending; the last is where the stretch ends
+    width: int  # places for records in one call of the program: a part of its shape
+    probabilities: bool = False  # record x_t too
+
+
+def play_rounds(
+    game: Game, execution: Execution, stretch: Stretch, resumed: Callable[[State, int, int], State] | None, progress: Progress
+) -> tuple[Records, State, list[bool], Execution]:
+    """Play the runs of a game, block by block.
+
+    Args:
+      game: what is played, with the ids of all runs.
+      execution: how.
+      stretch: the rounds.
+      resumed: the state to go on from: called with a state of the right shapes, a run's place and how many runs from there on.
+      progress: the bar to move.
+
+    Returns:
+      What was recorded, the last state, which leaves of that have the runs as last axis, and the execution that was compiled.
+    """
+    size, done, rounds = execution.block, stretch.done, int(stretch.recorded[-1])
+    # Queues are kept with as many rows as the delay model's bound asks for, however many this execution adds.
+    kept = start_shapes(Player(execution=execution), game, size)
+    player, game = fitted(game, execution)
+    like = start_shapes(player, game, size)
+    options: dict[str, Any] = {"probabilities": stretch.probabilities}
+
+    def settle(block: Block) -> Player:
+        """Compile for the first device. Accelerators compile for each, at the same time, what is traced here once."""
+        none = np.int32(done), np.full(stretch.width + 1, done, np.int32)
+        state = block.put(start(block.player, block.game))
+        if not block.player.execution.one_function:
+            advance.eval_shape(block.player, block.game, state, *block.put(none), **options)
+        return settled(advance, block.player, block.game, state, *block.put(none), **options)
+
+    first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
+
+    def play(block: Block) -> tuple[Records, State, Execution]:
+        player = block.player
+        begin = start(player, block.game) if resumed is None else with_rows_of(resumed(kept, block.first, size), like)
+        state = block.put(begin)
+        at, length, parts = done, first_segment, []
+        while at < rounds:
+            begun = time.perf_counter()
+            before, record, inside = _segment(stretch.recorded, stretch.width, at, length)
+            state, records = advance(player, block.game, state, *block.put((before, record)), **options)
+            # A copy: a view would keep the whole array, of which a short segment fills little.
+            parts.append(jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside].copy(), records))
+            block.played(int(record[-1]) - at)
+            at = int(record[-1])
+            if time.perf_counter() - begun < TICK / 2:
+                length *= 2
+        last = with_rows_of(jax.tree.map(np.asarray, state), kept)
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), last, player.execution
+
+    blocks = play_blocks(play, player, game, settle=settle, progress=progress)
+    per_run, runs = leaves_with_runs(player, game), game.runs.size
+    records = join([records for records, *_ in blocks], runs)
+    return records, join([state for _, state, _ in blocks], runs, per_run), per_run, blocks[0][2]
+
+
+def _segment(recorded: np.ndarray, width: int, done: int, length: int) -> tuple[np.int32, np.ndarray, int]:
+    """The next ``length`` rounds after ``done``: ``done``, the rounds to record, and how many of them are wanted.
+
+    The rounds to record are filled up to one width, whatever the segment, by repeating the last round.
+    """
+    end = min(done + length, int(recorded[-1]))
+    inside = recorded[(recorded > done) & (recorded <= end)]
+    filled = np.append(inside, np.full(width + 1 - len(inside), end))
+    return np.int32(done), filled.astype(np.int32), len(inside)
+
+
+def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int, first_run: int) -> int:
+    if not isinstance(resume, Result):
+        raise TypeError(f"resume={show(resume)}: go on from a Result, as simulate returned it or Result.load read it")
+    if resume.regret.dtype != float_dtype():
+        raise ValueError(
+            f"resume: this Result was made in {resume.regret.dtype} and this simulation is in {float_dtype()}; set jax_enable_x64 as it was then"
+        )
+    check_identity("resume: this Result", resume.identity, identity)
+    if not resume.state:
+        raise ValueError("resume: this Result has no state to go on from: it was read from a sweep, or its state was dropped")
+    if (runs, first_run) != (resume.regret.shape[1], resume.first_run):
+        raise ValueError(
+            f"runs={runs}, first_run={first_run}: the Result to go on from has runs={resume.regret.shape[1]}, "
+            f"first_run={resume.first_run}; use the same"
+        )
+    done = int(resume.rounds[-1])
+    if rounds <= done:
+        raise ValueError(f"rounds={rounds}: with resume, rounds is the new total and must be above the {done} already played")
+    return done
+
+
+def _execution_to_resume(before: dict[str, Any], execution: Execution) -> Execution:
+    """``execution`` for runs that were played as ``before`` says: outstanding observations must be kept in the same way.
+
+    Lists can be resumed on any CPU, and were always used there before version 0.2.
+    """
+    if before.get("packed"):
+        raise ValueError(
+            "resume: this Result is a unit of a sweep that was played together with other settings; resume its sweep"
+        )
+    queue = before.get("queue", before.get("arrivals", "listed"))  # "arrivals" before version 0.3
+    if queue == "listed" and execution.platform == "cpu":
+        return dataclasses.replace(execution, queue="listed")
+    if queue != execution.queue:
+        raise ValueError(
+            f"resume: this Result was made on {before.get('platform')}, where outstanding observations are kept as {queue}, and this "
+            f"simulation is on {execution.platform}, where they are kept as {execution.queue}; resume it where it was made"
+        )
+    return execution
+
+
+def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:
+    """The delays ``[rounds]`` that run 0 of a simulation with this key meets, whoever plays.
+
+    ``rounds`` need not be given for a trace, which knows its own; the key is ``jax.random.key(0)`` unless given.
+    """
+    validate_delays(delays, 1)
+    if not delays.oblivious:
+        raise ValueError(f"delays={show(delays)}: only laws that look at neither arm nor loss can be drawn without a learner")
+    rounds = delays.length if rounds is None else rounds
+    if rounds is None:
+        raise ValueError(f"rounds=None: {type(delays).__name__} goes on for ever; say how many rounds to draw")
+    check_rounds(rounds)
+    key = jax.random.key(0) if key is None else key
+    check_key(key)
+    law = canonical(delays).prepare()
+    stream, grain = randomness.stream(key, randomness.DELAY), randomness.grain(float_dtype())
+
+    def draw(t):
+        words = randomness.fold(randomness.fold(stream, t), jnp.zeros((), jnp.uint32))
+        return law.draw(t, jnp.int32(0), jnp.zeros((), float_dtype()), randomness.uniform(words.first, grain))
+
+    return np.asarray(jax.vmap(draw)(jnp.arange(1, rounds + 1, dtype=jnp.int32)))

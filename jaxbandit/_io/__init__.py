@@ -1,0 +1,1 @@
+"""Files, HTML, progress bars and optional imports."""

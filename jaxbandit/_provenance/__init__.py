@@ -1,0 +1,1 @@
+"""What a result depends on: the users' code, the package's code, and the environment."""

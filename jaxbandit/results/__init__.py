@@ -1,0 +1,1 @@
+"""Results of simulations and their statistics."""

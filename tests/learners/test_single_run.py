@@ -1,0 +1,81 @@
+"""Learners written for one run, ``batched = False``, against the same rule written for arrays of runs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.extend import number, one_hot, pytree_dataclass
+
+ENVIRONMENT = jb.losses.Bernoulli([0.3, 0.5, 0.6]), jb.delays.Geometric(4.0, bound=31)
+
+
+@pytree_dataclass
+class SingleGreedy:
+    """Epsilon-greedy for one run."""
+
+    epsilon: float = number(default=0.1, high=1.0)
+    batched = False
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms), jnp.zeros(num_arms)
+
+    def act(self, state, round):
+        counts, losses = state
+        best = jnp.argmin(losses / jnp.maximum(counts, 1))
+        return jnp.full(counts.shape, self.epsilon / len(counts)).at[best].add(1 - self.epsilon), (), state
+
+    def observe(self, state, observation):
+        counts, losses = state
+        return counts.at[observation.arm].add(1), losses.at[observation.arm].add(observation.loss)
+
+
+@pytree_dataclass
+class Greedy:
+    """Epsilon-greedy for arrays of runs."""
+
+    epsilon: float = number(default=0.1, high=1.0)
+
+    def init(self, num_arms, runs_shape):
+        zero = jnp.zeros((num_arms, *runs_shape))
+        return zero, zero
+
+    def act(self, state, round):
+        counts, losses = state
+        best = one_hot(jnp.argmin(losses / jnp.maximum(counts, 1), 0), len(counts))
+        return self.epsilon / len(counts) + (1 - self.epsilon) * best, (), state
+
+    def observe(self, state, seen):
+        counts, losses = state
+        one = jnp.where(seen.arrived, 1.0, 0.0)
+        return counts + seen.at_arm(one, len(counts)), losses + seen.at_arm(one * seen.loss, len(counts))
+
+
+def test_a_learner_for_one_run_plays_like_its_batched_form():
+    """Rejects observations that count although nothing has arrived, and states that runs share."""
+    one, many = (jb.simulate(rule(), *ENVIRONMENT, rounds=200, runs=16, seed=0) for rule in (SingleGreedy, Greedy))
+    np.testing.assert_allclose(one.regret, many.regret, rtol=1e-5)
+    assert one.regret[-1].std() > 0
+
+
+def test_it_works_in_a_mapped_rollout_with_values_per_run_and_in_an_agent():
+    def regret(learner, run):
+        return jb.rollout(learner, *ENVIRONMENT, rounds=60, seed=0, first_run=run, record=[60]).regret[-1]
+
+    epsilons = jnp.array([0.1, 0.5, 0.9])
+    mapped = jax.vmap(lambda epsilon, run: regret(SingleGreedy(epsilon), run))(epsilons, jnp.arange(3))
+    mixed = jb.simulate(SingleGreedy(np.asarray(epsilons)), *ENVIRONMENT, rounds=60, runs=3, seed=0, record=[60])
+    np.testing.assert_allclose(mapped, mixed.regret[-1], rtol=1e-5)
+    agent = jb.Agent(SingleGreedy(), 3, seed=0)
+    ticket = agent.act()
+    agent.observe(ticket.id, loss=1.0)
+    assert agent.act().round == 2
+
+
+@pytest.mark.thorough
+def test_it_keeps_the_rules_and_has_a_gradient():
+    jb.check_learner(SingleGreedy())
+    with pytest.warns(UserWarning, match="'paired' is used"):
+        found = jb.regret_gradient(SingleGreedy(0.3), *ENVIRONMENT, rounds=50, runs=256, seed=0)
+    assert found.gradient.epsilon > 0
