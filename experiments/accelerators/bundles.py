@@ -50,8 +50,9 @@ def bundles_of_a_turn(program: Any, loop: str, bundles: dict[str, collections.Co
 
 def flat(dump: Path) -> None:
     """Prints the bundles of one flat round and the compiler's estimate of its cycles."""
-    from jaxbandit import compilers
-    from jaxbandit.cli.doctor import compiled_for, game_of
+    from experiments.accelerators import compilers
+    from experiments.accelerators.__main__ import compiled_for
+    from jaxbandit.cli.doctor import game_of
 
     game = game_of(f"bobw(max_delay={DELAY})", ARMS, f"fixed({DELAY})", RUNS)
     report = compiled_for("tpu", game, dump / "texts", count_registers=False)
@@ -64,8 +65,9 @@ def flat(dump: Path) -> None:
 
 def blocks(dump: Path) -> None:
     """Prints the compiler's estimate by the number of runs: small blocks are held in the fast memory of the chip as a whole."""
-    from jaxbandit.cli.doctor import compiled_for, game_of
-    from jaxbandit.forms import choose_form
+    from experiments.accelerators.__main__ import compiled_for
+    from jaxbandit._engine.choose import choose_execution
+    from jaxbandit.cli.doctor import game_of
 
     del dump
     for learner, law in (
@@ -74,8 +76,8 @@ def blocks(dump: Path) -> None:
     ):
         game = game_of(learner, ARMS, law, RUNS)
         for runs in (RUNS >> 4, RUNS >> 3, RUNS >> 2, RUNS >> 1, RUNS):
-            form = dataclasses.replace(choose_form(game, "tpu"), block=runs)
-            report = compiled_for("tpu", game, form=form, count_registers=False)
+            execution = dataclasses.replace(choose_execution(game, "tpu"), block=runs)
+            report = compiled_for("tpu", game, execution=execution, count_registers=False)
             cycles, moved = report["estimated_cycles_per_round"], report["bytes_per_run_round"]
             print(
                 f"{law}, {runs:,} runs: {cycles:,} estimated cycles, {report['kernels_per_round']} kernels, {moved} bytes a run",
@@ -92,7 +94,7 @@ def pallas(dump: Path) -> None:
 
     import jaxbandit as jb
     from jaxbandit import kernel  # type: ignore[attr-defined]
-    from jaxbandit.pytrees import canonical
+    from jaxbandit._core.fields import canonical
 
     losses = jb.losses.Bernoulli([0.3, *[0.5] * (ARMS - 1)])
     parts = map(canonical, (jb.BestOfBothWorlds(DELAY), losses, jb.delays.Fixed(DELAY)))

@@ -23,14 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from kernels import Kernel, NoEmulation
 
-from jaxbandit import blocks, compilers, randomness
+from experiments.accelerators import compilers
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import float_dtype, pytree_dataclass
+from jaxbandit._engine import blocks
+from jaxbandit._engine.choose import choose_execution, fitted
+from jaxbandit._engine.game import Game
 from jaxbandit.cli.doctor import game_of
-from jaxbandit.forms import choose_form
-from jaxbandit.game import Game
 from jaxbandit.learners.base import Learner
 from jaxbandit.learners.tsallis import TsallisINF
 from jaxbandit.measure import Moment
-from jaxbandit.pytrees import float_dtype, pytree_dataclass
 
 DTYPES = {"pred": np.bool_, "s32": np.int32, "u32": np.uint32, "f32": np.float32}
 ALIGNED = 256  # bytes
@@ -324,13 +326,14 @@ def compare(target: str, learner: str, delays: str, *, arms: int = 10, rounds: i
     """Both ways of a game of coins, for so many rounds; ``runs`` are filled up to the GPU's smallest block."""
     game, it = game_of(learner, arms, delays, runs), compilers.TARGETS[target]
     game = dataclasses.replace(game, measure=(Decisions(game.learner),))
-    form = choose_form(game, it.platform, it.memory)
-    there: Game = dataclasses.replace(form.applied(game), runs=np.arange(form.block, dtype=np.uint32))
+    execution = choose_execution(game, it.platform, it.memory)
+    player, there = fitted(game, execution)
+    there: Game = dataclasses.replace(there, runs=np.arange(execution.block, dtype=np.uint32))
 
     def program(game: Game, state: Any, done: jax.Array, record: jax.Array):
-        return form.advance(game, state, done, record, False)
+        return player.advance(game, state, done, record)
 
-    arguments = (there, blocks.start(there), np.int32(0), np.array([rounds], np.int32))
+    arguments = (there, blocks.start(player, there), np.int32(0), np.array([rounds], np.int32))
     tree = jax.tree.structure(jax.eval_shape(program, *arguments))
     with tempfile.TemporaryDirectory() as dump:
         # Parameters that are not used stay, so that the numbers of parameters are those of the leaves.
@@ -353,12 +356,14 @@ def compare(target: str, learner: str, delays: str, *, arms: int = 10, rounds: i
     if not np.array_equal(regret, whole):
         raise NoEmulation("a stop after every round changes the bits: what is traced is not what was played")
     each = np.arange(1, rounds + 1, dtype=np.int32)
-    own = choose_form(game, "cpu")
+    own = choose_execution(game, "cpu")
+    own_player, own_game = fitted(game, dataclasses.replace(own, one_function=False))
     assert runs % own.block == 0
     library = []
     for first in range(0, runs, own.block):
-        here = dataclasses.replace(game, runs=np.arange(first, first + own.block, dtype=np.uint32))
-        library.append(blocks.advance(here, blocks.start(here), np.int32(0), each, probabilities=False, form=own)[1])
+        here = dataclasses.replace(own_game, runs=np.arange(first, first + own.block, dtype=np.uint32))
+        begin = blocks.start(own_player, here)
+        library.append(blocks.advance(own_player, here, begin, np.int32(0), each, probabilities=False)[1])
     beside = jax.tree.map(lambda *parts: np.concatenate(parts, -1), *library)
     ours = {name: np.stack([one[name] for one in readings]) for name in readings[0]}
     keys = randomness.fold(game.streams[randomness.PLAY], each[:, None])

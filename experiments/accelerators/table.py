@@ -21,11 +21,12 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit import compilers
-from jaxbandit.cli.doctor import RUNS, compiled_for
-from jaxbandit.files import write_whole
-from jaxbandit.forms import choose_form
-from jaxbandit.game import Game
+from experiments.accelerators import compilers
+from experiments.accelerators.__main__ import compiled_for
+from jaxbandit._engine.choose import choose_execution
+from jaxbandit._engine.game import Game
+from jaxbandit._io.files import write_whole
+from jaxbandit.cli.doctor import RUNS
 from jaxbandit.learners import REGISTRY
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
@@ -65,6 +66,7 @@ LOSSES = {
     "stochastically-constrained": L.StochasticallyConstrained(0.2, ARMS),
     "switching": L.Switching([means(), means()[::-1]], [1, 500]),
     "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
+    "delay-matched switching": L.DelayMatchedSwitching(10, ARMS),
     "drifting": L.Drifting(means(), means()[::-1], ROUNDS),
     "through-states": L.ThroughStates(np.eye(ARMS), L.Bernoulli(means())),
 }
@@ -107,23 +109,23 @@ def arms() -> dict[str, Row]:
         for law in ("fixed", "geometric"):
             parts = learner, L.Bernoulli(means(count)), DELAYS[law]
             if count <= 32:  # there the compiler takes two minutes of processor time
-                made[f"{count} arms, {law}, flat"] = (*parts, {"evaluation": "flat", "note": ""})
-            made[f"{count} arms, {law}, arrays"] = (*parts, {"evaluation": "array", "note": ""})
+                made[f"{count} arms, {law}, flat"] = (*parts, {"evaluation": "unrolled", "note": ""})
+            made[f"{count} arms, {law}, arrays"] = (*parts, {"evaluation": "arrays", "note": ""})
             if law == "geometric" and count == 10:
                 made[f"{count} arms, {law}, arrays and lists"] = (
                     *parts,
-                    {"evaluation": "array", "arrivals": "listed", "note": ""},
+                    {"evaluation": "arrays", "queue": "listed", "note": ""},
                 )
     return made
 
 
 def compiled(target: str, row: Row) -> dict[str, Any]:
-    """What ``jaxbandit doctor`` reports; or, where that fails, the reason as the only entry."""
+    """The report of ``python -m experiments.accelerators``, or the reason if compiling fails."""
     *parts, changes = row
     game, it = Game.set_up(*parts, jax.random.key(0), np.arange(RUNS, dtype=np.uint32)), compilers.TARGETS[target]
     try:
-        form = dataclasses.replace(choose_form(game, it.platform, it.memory), **(changes or {}))
-        return compiled_for(target, game, form=form, count_registers=False)
+        execution = dataclasses.replace(choose_execution(game, it.platform, it.memory), **(changes or {}))
+        return compiled_for(target, game, execution=execution, count_registers=False)
     except Exception as error:  # a table with a gap is worth more than none
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
 
@@ -154,7 +156,7 @@ def cells(found: dict[str, Any]) -> list[str]:
     """Form, kernels, bytes, million rounds/s."""
     if "error" in found:
         return ["failed", "", "", ""]
-    form = found["form"] if found["arrivals"] == "listed" else f"{found['form']}, {found['arrivals']}"
+    form = found["evaluation"] if found["queue"] == "listed" else f"{found['evaluation']}, {found['queue']}"
     loops = f" + {found['unknown_trip_counts']} loops" if found["unknown_trip_counts"] else ""
     speed = float(f"{found['estimated_rounds_per_second'] / 1e6:.3g}")
     return [form, f"{found['kernels_per_round']}{loops}", f"{found['bytes_per_run_round']:,.0f}", f"{speed:,g}"]

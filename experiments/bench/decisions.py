@@ -2,7 +2,6 @@
 
     pip install mabwiser vowpalwabbit; python experiments/bench/decisions.py
     python experiments/bench/decisions.py --every    # one agent, every learner of the registry
-    python experiments/bench/decisions.py --plain    # without jb.use_all_cores()
 
 Everybody decides on one stream: a loss for each decision and arm, drawn beforehand. Each decision is one `act` and, ten decisions
 later, one `observe`. Wall time is the median of single decisions, so that a busy machine disturbs it little; processor time is that of
@@ -24,7 +23,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.pytrees import facts
+from jaxbandit._core.fields import facts
 
 ARMS, WAIT, WARM_UP = 10, 10, 50
 LEARNERS = {"thompson": jb.DelayedThompson(), "ucb1": jb.DelayedUCB1(), "tsallis-inf rv": jb.TsallisINF("rv")}
@@ -129,10 +128,7 @@ def table_of_every_learner() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Decisions per second of a live agent.")
     parser.add_argument("--every", action="store_true", help="one agent, every learner of the registry")
-    parser.add_argument("--plain", action="store_true", help="without jb.use_all_cores()")
     options = parser.parse_args()
-    if not options.plain:
-        jb.use_all_cores()
     table_of_every_learner() if options.every else table_beside_others()
 
 

@@ -4,7 +4,7 @@
 
 Operations and bytes of one round come from the compiled program, the throughput of the costly operations from loops that do
 nothing else on arrays of the same shape, and the share of each kernel from a profile of a run, for which the loop is
-compiled as separate kernels (``jb.use_all_cores`` makes one function of it).
+compiled as separate kernels (a simulation compiles them as one function).
 """
 
 import collections
@@ -15,7 +15,7 @@ import tempfile
 import time
 
 os.environ["PJRT_NPROC"] = "1"
-os.environ["XLA_FLAGS"] = "--xla_cpu_prefer_vector_width=512"  # as jb.use_all_cores
+os.environ["XLA_FLAGS"] = "--xla_cpu_prefer_vector_width=512"  # as simulations are compiled
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {0})
 
@@ -25,10 +25,11 @@ import numpy as np
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import randomness
-from jaxbandit.forms import block_size
-from jaxbandit.game import Game
-from jaxbandit.pytrees import canonical
+from jaxbandit._core import randomness
+from jaxbandit._core.fields import canonical
+from jaxbandit._engine.choose import block_size
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 
 ROUNDS = 3_000
 
@@ -106,7 +107,7 @@ def main(num_arms: int, delay: int) -> None:
     game = Game.set_up(
         canonical(learner), canonical(losses), canonical(delays), jax.random.key(0), jnp.arange(runs, dtype=jnp.uint32)
     )
-    step = jax.jit(lambda game, state, t: game.step(state, t)).lower(game, game.start(), jnp.int32(5)).compile()
+    step = jax.jit(Player().step).lower(game, Player().start(game), jnp.int32(5)).compile()
     cost = step.cost_analysis()
     print(f"# One round of MZS22, K = {num_arms}, d = {delay}, {runs} runs on one core\n")
     print(f"Measured: {seconds * 1e6:.1f} µs a round, {runs / seconds / 1e6:.1f} million rounds/s.\n")

@@ -19,7 +19,7 @@ from unittest import mock
 import jax
 
 import jaxbandit as jb
-from jaxbandit.forms import block_size
+from jaxbandit._engine.choose import block_size
 from jaxbandit.sweeps import run
 from jaxbandit.sweeps.writer import StoreWriter
 
@@ -81,7 +81,6 @@ def duration(seconds: float) -> str:
 
 
 def main() -> None:
-    jb.use_all_cores()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scheduled", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--stored", type=int, nargs="+", default=[1_000, 10_000])

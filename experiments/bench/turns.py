@@ -77,7 +77,6 @@ def work(setting: Setting) -> None:
     import jaxbandit as jb
 
     warnings.simplefilter("ignore")  # constants of learners do not matter here
-    jb.use_all_cores()
     cls = jb.REGISTRY[setting.learner]
     needed = [one.name for one in dataclasses.fields(cls) if one.default is one.default_factory is dataclasses.MISSING]
     learner = cls(**{name: jb.TsallisINF() if name == "base" else TOLD[name] for name in needed})

@@ -2,7 +2,7 @@
 
     python experiments/bench/waiting.py [--core 0]
 
-On a CPU `jaxbandit.forms` chooses slots by the number of arms and of rows; this is the table it is chosen from. Processor time of
+On a CPU `jaxbandit._engine.execution` chooses slots by the number of arms and of rows; this is the table it is chosen from. Processor time of
 one round of a block, the least of four turns.
 """
 
@@ -16,32 +16,34 @@ from typing import Any
 import jax
 
 import jaxbandit as jb
-from jaxbandit import blocks, forms
+from jaxbandit._engine import blocks
+from jaxbandit._engine import choose as choosing
+from jaxbandit._engine.execution import Execution, QueueKind
 
 ROWS = ((10.0, 127), (100.0, 1023), (100.0, 2047), (1000.0, 16383))  # mean delay, longest
 ARMS = (2, 4, 10, 16, 24, 32, 64, 100)
 MOST = 1 << 18  # rows times arms that are tried
 
 
-def microseconds(arms: int, delays: Any, waiting: forms.Waiting | None = None) -> float:
+def microseconds(arms: int, delays: Any, waiting: QueueKind | None = None) -> float:
     """Processor time of one round of a block, with plays waiting as told, as chosen by default."""
-    choose = forms.choose_form
+    choose = choosing.choose_execution
 
-    def chosen(*arguments: Any) -> forms.Form:
-        form = choose(*arguments)
-        return form if waiting is None else dataclasses.replace(form, arrivals=waiting)
+    def chosen(*arguments: Any, **options: Any) -> Execution:
+        execution = choose(*arguments, **options)
+        return execution if waiting is None else dataclasses.replace(execution, queue=waiting)
 
-    rounds, runs = max(300, 20_000 // arms), forms.block_size(arms)
+    rounds, runs = max(300, 20_000 // arms), choosing.block_size(arms)
     game = jb.BestOfBothWorlds(delays.bound), jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)]), delays
     took = []
-    blocks.choose_form = chosen
+    blocks.choose_execution = chosen
     try:
         for _ in range(6):
             begun = time.process_time()
             jb.simulate(*game, rounds=rounds, runs=runs, key=jax.random.key(0))
             took.append(1e6 * (time.process_time() - begun) / rounds)
     finally:
-        blocks.choose_form = choose
+        blocks.choose_execution = choose
     return min(took[2:])
 
 
@@ -50,7 +52,6 @@ def main() -> None:
     parser.add_argument("--core", type=int, default=0)
     os.sched_setaffinity(0, {parser.parse_args().core})  # before JAX starts its threads
     warnings.simplefilter("ignore")  # constants of learners do not matter here
-    jb.use_all_cores()
     print("| mean delay, longest | arms | fixed delay, µs a round | lists | slots | lists over slots | fixed over the faster |")
     print("|---|---|---|---|---|---|---|")
     for mean, bound in ROWS:

@@ -16,7 +16,6 @@ import numpy as np
 from tqdm.auto import tqdm
 
 import jaxbandit as jb
-from jaxbandit.extend import Losses, pick, pytree_dataclass, static
 
 DELAY, HORIZONS = 10, (10_000, 100_000, 1_000_000, 10_000_000)
 LEARNERS = {
@@ -29,31 +28,13 @@ LEARNERS = {
 }
 
 
-@pytree_dataclass
-class Turns(Losses):
-    """The demo's adversary for any horizon: Switching would look through half a million phases in every round."""
-
-    arms: int = static(low=2)
-
-    @property
-    def num_arms(self):
-        return self.arms
-
-    def expected(self, t):
-        turn = ((t - 1) // (2 * DELAY) % 2).astype(jnp.float32)
-        return jnp.stack([turn, 1 - turn, *[jnp.full_like(turn, 0.9)] * (self.arms - 2)])
-
-    def sample(self, t, arm, noise):
-        return (noise < pick(self.expected(t), arm)).astype(jnp.float32)
-
-
 def games():
     return {
         (arms, name): losses
         for arms in (4, 2)
         for name, losses in (
             ("stochastic", jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)])),
-            ("in step with the delay", Turns(arms)),
+            ("in step with the delay", jb.losses.DelayMatchedSwitching(DELAY, arms)),
         )
     }
 
@@ -75,7 +56,6 @@ def main():
     parser.add_argument("--learners", nargs="*", default=list(LEARNERS), help="some of them")
     parser.add_argument("--float64", action="store_true")
     options = parser.parse_args()
-    jb.use_all_cores()
     jax.config.update("jax_enable_x64", options.float64)
     options.out.mkdir(parents=True, exist_ok=True)
     cells = [(arms, game, name) for arms, game in games() for name in options.learners]

@@ -34,13 +34,10 @@ def learners():
 
 
 def games():
-    phases = np.arange(-(-HORIZONS[-1] // (2 * DELAY)))
-    means = np.full((len(phases), ARMS), 0.9)
-    means[phases, phases % 2], means[phases, (phases + 1) % 2] = 0.0, 1.0
     return {
         "stochastic": jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.5]),
         "moving together": jb.losses.StochasticallyConstrained(0.2, ARMS),
-        "in step with the delay": jb.losses.Switching(means, 1 + 2 * DELAY * phases),
+        "in step with the delay": jb.losses.DelayMatchedSwitching(DELAY, ARMS),
     }
 
 
@@ -48,7 +45,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=256)
     options = parser.parse_args()
-    jb.use_all_cores()
     largest = {label: np.zeros(len(HORIZONS)) for label in learners()}
     for name, losses in games().items():
         print_heading(name)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import jaxbandit as jb
-from jaxbandit.cli.map import TakingTurns
 
 ARMS, DELAYS, HORIZONS = (2, 4, 10), (4, 16, 64), (1000, 3000, 10_000)
 GAP = 0.2
@@ -33,7 +32,7 @@ class Game:
             return jb.losses.Bernoulli([0.5 - self.gap] + [0.5] * (self.arms - 1))
         if self.regime == "moving together":  # means move, the gap does not
             return jb.losses.StochasticallyConstrained(self.gap, arms=self.arms)
-        return TakingTurns(self.delay, arms=self.arms)  # two arms take turns every 2d rounds; the gap has no part in it
+        return jb.losses.DelayMatchedSwitching(self.delay, self.arms)  # has no gap
 
     @property
     def start(self) -> float:

@@ -21,7 +21,7 @@ from surfaces import surface
 from table import PAPER, Row, copied, rule, table
 from trial import beside, crossed, trial
 
-from jaxbandit.files import write_whole
+from jaxbandit._io.files import write_whole
 
 HERE = Path(__file__).parent
 PROCESSES = int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count()

@@ -8,7 +8,7 @@ import numpy as np
 from games import ARMS, DELAYS, HORIZONS, REGIMES, TRIALS, Cell, Game
 from table import Row
 
-from jaxbandit.files import whole_file, write_whole
+from jaxbandit._io.files import whole_file, write_whole
 from jaxbandit.plots import COLOURS, figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "constants.md"

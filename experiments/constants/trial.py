@@ -10,7 +10,7 @@ from surfaces import played
 from table import PAPER
 
 import jaxbandit as jb
-from jaxbandit.statistics import increments, intercepts
+from jaxbandit.results.statistics import increments, intercepts
 
 NAMES = ("linear", "factor", "tsallis_scale", "entropy_scale")
 START = (10.0, 1.0, 0.4, 0.1)  # the same for all, nobody's row

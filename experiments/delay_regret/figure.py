@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.cli.map import TakingTurns
 from jaxbandit.plots import COLOURS, STYLES, figure, label_logarithms
 
 ARMS, ROUNDS, BOUND = 4, 10_000, 512
@@ -50,7 +49,7 @@ def learner(name, delay):
 def games(delay):
     return {
         "stochastic": jb.losses.Bernoulli([0.3, *[0.5] * (ARMS - 1)]),
-        "adversary who knows the delay": TakingTurns(delay),
+        "adversary who knows the delay": jb.losses.DelayMatchedSwitching(delay, 4),
     }
 
 
@@ -58,7 +57,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=256)
     options = parser.parse_args()
-    jb.use_all_cores()
     warnings.simplefilter("ignore")
     names = list(dict.fromkeys(next(n for n in jb.REGISTRY if jb.REGISTRY[n] is cls) for cls in jb.REGISTRY.values()))
     left_out = [name for name in names if not can_be_told(name)]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbandit.files import write_whole
+from jaxbandit._io.files import write_whole
 
 OUT = Path(__file__).parents[2] / "jaxbandit" / "logs" / "clicks.csv"
 HOUR, DAY = 3600, 86400

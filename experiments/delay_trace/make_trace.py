@@ -57,7 +57,7 @@ def main() -> None:
     came = delays[delays != jb.delays.NEVER]
     print(f"{len(delays)} rounds in {DAYS} days; {1 - len(came) / len(delays):.1%} of the feedback never comes")
     print("delay in rounds, of what comes: " + ", ".join(f"{q} % by {np.percentile(came, q):.0f}" for q in (25, 50, 75, 90, 99)))
-    print(f"longest {came.max()}, most outstanding at once {jb.theory.outstanding(delays).max()}")
+    print(f"longest {came.max()}, most outstanding at once {jb.theory.optimal_skipping.outstanding(delays).max()}")
     figure, (left, right) = jb.plots.figure(columns=2)
     jb.plots.draw_delay_histogram(left, trace, title="delays of the recorded trace")
     jb.plots.draw_outstanding(right, {"trace": trace}, title="plays still waiting")

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.pytrees import float_dtype, pytree_dataclass, static
+from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
 
 ROUNDS = 5000
 
@@ -84,6 +84,5 @@ def main(out: Path, steps: int, runs: int) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     given = sys.argv[1:]
     main(Path(given[0] if given else "out"), *(int(one) for one in given[1:] or (30, 256)))

@@ -6,7 +6,6 @@
 4.4 %. FILE, by default coverage.json beside this script, gets the numbers.
 """
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -16,13 +15,14 @@ import numpy as np
 from fresh_tasks import ROUNDS, cases
 
 import jaxbandit as jb
-from jaxbandit.blocks import form_for
-from jaxbandit.game import checked_game
+from jaxbandit._core.fields import canonical
+from jaxbandit._engine.blocks import execution_for
+from jaxbandit._engine.player import Player
+from jaxbandit._engine.set_up import checked_game
+from jaxbandit._io.progress import Progress
 from jaxbandit.gradients import estimators, programs
 from jaxbandit.gradients.numbers import chosen
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import canonical
-from jaxbandit.statistics import increments, intercept, student_quantile
+from jaxbandit.results.statistics import increments, intercept, student_quantile
 
 GROUPS, RUNS = 100, 160
 HERE = Path(__file__).parent / "coverage.json"
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent / "coverage.json"
 
 def per_run(law, delays, learner, name) -> programs.PerRun:
     """The jump tangent of every run, and its control variates."""
-    game = checked_game(
+    game, _ = checked_game(
         learner,
         law,
         delays,
@@ -40,12 +40,12 @@ def per_run(law, delays, learner, name) -> programs.PerRun:
         first_run=0,
         measure=(jb.ControlVariates(),),
     )
-    game = dataclasses.replace(game, feedback=estimators.feedback_of("jump", ROUNDS))
     (number,) = chosen({"learner": canonical(learner)}, [name])
     record = estimators.log_spaced(ROUNDS, estimators.RECORDED).astype(np.int32)
-    form = form_for(game)
-    work = programs.Work(game, form.block, ROUNDS, Progress(False, 0, ""), form.chunk)
-    return programs.over_blocks(programs.forward, work, record, which=(number.place,), chunk=form.chunk)
+    execution = execution_for(game, differentiable=True)
+    hook = estimators.feedback_of("jump", ROUNDS)
+    work = programs.Work(game, Player(hook=hook, execution=execution), execution.block, ROUNDS, Progress(False, 0, ""))
+    return programs.over_blocks(programs.forward, work, record, which=(number.place,))
 
 
 def coverage(values: np.ndarray, features: np.ndarray | None, rounds: np.ndarray) -> float:
@@ -72,5 +72,4 @@ def main(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

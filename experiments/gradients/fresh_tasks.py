@@ -77,7 +77,6 @@ def main(runs: int, file: Path, rows: set[str]) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     given = sys.argv[1:]
     runs, file, rows = given + ["65536", str(HERE), ""][len(given) :]
     main(int(runs), Path(file), set(filter(None, rows.split(","))))

@@ -66,5 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     main()

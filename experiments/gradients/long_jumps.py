@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from random_tasks import compared, measured
 
 import jaxbandit as jb
+from jaxbandit._core.fields import pytree_dataclass
 from jaxbandit.gradients import jump
 from jaxbandit.learners import tsallis
 from jaxbandit.learners.ftrl import hybrid_stiffness
-from jaxbandit.pytrees import pytree_dataclass
 
 ROUNDS, TRUTH, RUNS = 200, 32_768, 8192
 EXPONENTS = (3.0, 2.0, 1.5, 1.25, 1.01, 0.75)
@@ -43,6 +43,9 @@ class Trapezoid(jb.BankerTsallisINF):
     """Banker with α = 1/2."""
 
     importance_weighted = True
+
+    def stiffness(self, state, round, probabilities):
+        return jnp.full_like(probabilities, jnp.inf)
 
 
 @pytree_dataclass
@@ -115,7 +118,6 @@ def threshold() -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     parts = {"shapes": shapes, "banker": banker, "threshold": threshold}
     for name in sys.argv[1:] or parts:
         parts[name]()

@@ -25,19 +25,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit import randomness
-from jaxbandit.arms import one_hot, pick, sums
-from jaxbandit.blocks import Block, compiled, form_for, join, play_blocks
-from jaxbandit.game import checked_game
+from jaxbandit._checks.inputs import given_key, log_spaced
+from jaxbandit._core import randomness
+from jaxbandit._core.arms import one_hot, pick, sums
+from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass, static
+from jaxbandit._core.ring import write_row
+from jaxbandit._engine.blocks import Block, execution_for, join, play_blocks
+from jaxbandit._engine.player import Hook, Player
+from jaxbandit._engine.programs import Program
+from jaxbandit._engine.set_up import checked_game
+from jaxbandit._io.progress import Progress
 from jaxbandit.gradients.branches import exact_chance
-from jaxbandit.gradients.jump import JumpTangent
 from jaxbandit.gradients.programs import PerRun, Work, directional, regrets
 from jaxbandit.measure import ControlVariates
-from jaxbandit.progress import Progress
-from jaxbandit.pytrees import canonical, float_dtype, pytree_dataclass, static
-from jaxbandit.rows import write_row
-from jaxbandit.statistics import increments, intercepts
-from jaxbandit.validation import given_key, log_spaced
+from jaxbandit.results.statistics import increments, intercepts
 
 BRANCHES = 8  # rounds of a run that are drawn, on average, by the first two
 RECORDED = 24  # log-spaced rounds at which the control variates are read, as in jb.regret_gradient
@@ -75,14 +76,14 @@ class Moves:
 
 
 @pytree_dataclass
-class Replaced:
+class Replaced(Hook):
     """Feedback of a branch: in one round of each run the play is that of another arm, with another loss."""
 
     round: jax.Array  # [...] of that play
     arm: jax.Array  # [...]
     loss: jax.Array  # [...]
 
-    def of_play(self, game, state, round, probabilities, arm, loss) -> "Estimate":
+    def of_play(self, game, state, round, probabilities, memo, arm, loss) -> "Estimate":
         here = round.t == self.round
         arm, loss = jnp.where(here, self.arm, arm), jnp.where(here, self.loss, loss)
         return Estimate(arm, loss / pick(probabilities, arm), probabilities.shape[0])
@@ -96,7 +97,7 @@ class Estimate:
     value: jax.Array  # [...] ℓ/x
     num_arms: int = static()
 
-    def estimate(self, observation, weighted, floor) -> jax.Array:
+    def estimate(self, observation, weighted, floor, baseline) -> jax.Array:
         assert floor is None
         return jnp.where(observation.arrived & one_hot(self.arm, self.num_arms), self.value, 0)
 
@@ -113,17 +114,17 @@ class FirstPass:
     noise: Any  # [T, runs] the numbers that losses are drawn with
 
 
-@compiled
-def first_pass(game: Any, record: jax.Array, *, place: int, rounds: int, chunk: int) -> FirstPass:
+@Program
+def first_pass(player: Any, game: Any, record: jax.Array, *, place: int, rounds: int) -> FirstPass:
     """Path derivatives in one number; ``game.measure`` is control variates and ``Moves``."""
 
     def played(game):
-        state, records = game.advance(game.start(), jnp.int32(0), record, False, chunk=chunk)
+        state, records = player.advance(game, player.start(game), jnp.int32(0), record)
         regret, kept = game.regret(state), state.measured[-1]
         return (regret, kept["moves"]), (regret, records.measured["control_variates"], kept["arms"])
 
     def noise(t):
-        return randomness.uniform(game._words(randomness.PLAY, t).second, game.grain)
+        return randomness.uniform(game.words(randomness.PLAY, t).second, game.grain)
 
     (slope, moves), (regret, features, arms) = directional(played, game, (place,))
     return FirstPass(regret, slope[0], features, moves[0], arms, lax.map(noise, jnp.arange(1, rounds + 1)))
@@ -166,7 +167,7 @@ def stochastic_ad(found: FirstPass, random: np.random.Generator) -> Pairs:
     return Pairs(run, row, arm + change, arm, total.astype(np.float64))
 
 
-@compiled
+@jax.jit
 def pruned(moves: jax.Array, uniform: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The change that each run keeps, its row and direction, and the sum of all rates; each ``[runs]``.
 
@@ -211,17 +212,19 @@ def gradient(
     """The derivative of the expected regret in a ``number`` of the learner, and its standard error; with control variates."""
     measure = (ControlVariates(),)
     key = given_key(None, seed)
-    game = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=0, measure=measure)
-    form = form_for(dataclasses.replace(game, feedback=JumpTangent()))  # rounds on arrays, as the other estimators play them
-    work = Work(game, form.block, rounds, Progress(False, 0, ""), form.chunk)
+    game, _ = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=0, measure=measure)
+    execution = execution_for(game, differentiable=True)  # rounds on arrays, as the other estimators play them
+    work = Work(game, Player(execution=execution), execution.block, rounds, Progress(False, 0, ""))
     record = log_spaced(rounds, RECORDED).astype(np.int32)
     place = [path[-1].name for path, _ in jax.tree_util.tree_flatten_with_path(canonical(learner))[0]].index(number)
 
     def play(block: Block) -> FirstPass:
-        return jax.tree.map(np.asarray, first_pass(block.game, block.put(record), place=place, rounds=rounds, chunk=work.chunk))
+        return jax.tree.map(
+            np.asarray, first_pass(block.put(work.player), block.game, block.put(record), place=place, rounds=rounds)
+        )
 
     measured = dataclasses.replace(game, measure=(*measure, Moves(rounds, estimator == "measure-valued")))
-    found = join(play_blocks(play, measured, size=work.size), runs)
+    found = join(play_blocks(play, work.player, measured, size=work.size), runs)
     pairs = PAIRS[estimator](found, np.random.default_rng(seed))
     slope, features = differences(work, found, pairs, record)
     # Each pair parts after a weight that is known, and later terms of the control variates of both sides have mean 0.
@@ -270,7 +273,8 @@ def replay(work: Work, run: np.ndarray, rounds: np.ndarray, arm: np.ndarray, los
     def play(block: Block) -> PerRun:
         round, arm, loss = (column[block.first : block.first + work.size] for column in columns)
         feedback = Replaced(jnp.asarray(round, jnp.int32), jnp.asarray(arm, jnp.int32), jnp.asarray(loss, float_dtype()))
-        found = regrets(dataclasses.replace(block.game, feedback=block.put(feedback)), block.put(record), chunk=work.chunk)
+        player = dataclasses.replace(work.player, hook=feedback)
+        found = regrets(block.put(player), block.game, block.put(record))
         return dataclasses.replace(jax.tree.map(np.asarray, found), rounds=None)
 
-    return join(play_blocks(play, game, size=work.size), run.size)
+    return join(play_blocks(play, work.player, game, size=work.size), run.size)

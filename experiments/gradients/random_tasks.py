@@ -125,7 +125,6 @@ def main(runs: int, file: Path, seed: int, only: str) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     given = sys.argv[1:]
     runs, file, seed, only = given + ["65536", str(HERE), "0", ""][len(given) :]
     if runs == "jump":

@@ -110,7 +110,6 @@ def main(runs: int, file: Path, tasks: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     given = sys.argv[1:]
     runs, file, tasks = given + ["65536", str(HERE), "0,1,2,3,4"][len(given) :]
     main(int(runs), Path(file), [int(one) for one in tasks.split(",")])

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 import jaxbandit as jb
+from jaxbandit._core.fields import pytree_dataclass, told
 from jaxbandit.learners.ftrl import log_arms
-from jaxbandit.pytrees import pytree_dataclass, told
 
 ROUNDS, ARMS, DELAY, GAP = 2000, 5, 5, 0.2
 SETTINGS = [(0, 0), (-2, -4), (-4, -7)]  # logarithms of the factors on η₀ and γ₀
@@ -96,5 +96,4 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 2048)

@@ -126,7 +126,6 @@ def main(runs: int, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     warnings.filterwarnings("ignore", ".*plays nearly uniformly.*")  # so it does, with the paper's constants
     given = sys.argv[1:]
     main(int(given[0]) if given else 8192, Path(given[1]) if len(given) > 1 else HERE)

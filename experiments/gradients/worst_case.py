@@ -17,9 +17,10 @@ import optax
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit.game import Game
+from jaxbandit._core.fields import canonical
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 from jaxbandit.gradients.jump import JumpTangent
-from jaxbandit.pytrees import canonical
 
 ARMS, DELAY, RUNS = 2, 10, 256
 
@@ -31,17 +32,18 @@ def climb(logits, learner, delays, key, ids):
 
     def regret(logits):
         law = jb.losses.Table(jax.nn.sigmoid(logits))
-        game = Game.set_up(learner, law, delays, key, ids, feedback=JumpTangent(horizon=jnp.asarray(float(rounds))))
+        game = Game.set_up(learner, law, delays, key, ids)
+        player = Player(hook=JumpTangent(horizon=jnp.asarray(float(rounds))))
         stretch = math.isqrt(rounds)
 
         def one_round(state, t):
-            return game.step(state, t, differentiable=True)[0], None
+            return player.step(game, state, t, loop="cond")[0], None
 
         @jax.checkpoint
         def one_stretch(state, first):
             return lax.scan(one_round, state, first + jnp.arange(stretch, dtype=jnp.int32))[0], None
 
-        state, _ = lax.scan(one_stretch, game.start(), jnp.arange(1, rounds + 1, stretch, dtype=jnp.int32))
+        state, _ = lax.scan(one_stretch, player.start(game), jnp.arange(1, rounds + 1, stretch, dtype=jnp.int32))
         return game.regret(state).mean()
 
     return jax.value_and_grad(regret)(logits)
@@ -102,5 +104,4 @@ def main(steps: int, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     main(*(int(one) for one in sys.argv[1:] or (60, 400)))

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 import jaxbandit as jb
 
-jb.use_all_cores()  # decides in the thread that asks, which is quicker
 ARMS = ["red", "green", "blue"]
 agent = jb.Agent.open(os.environ.get("CAMPAIGN", "campaign.db"), jb.TsallisINF("rv"), ARMS, jax.random.key(0))
 app = FastAPI(title="live bandit")

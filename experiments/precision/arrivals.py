@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import theory
-from jaxbandit.projection import Warm, hybrid_argmin_warm
+from jaxbandit._core.projection import Warm, hybrid_argmin_warm
 
 DRAWS = 256
 STEPS = jax.jit(hybrid_argmin_warm)
@@ -33,7 +33,7 @@ def exact(losses, tsallis, entropy):
 
 def errors(arms, count, scale):
     rng = np.random.default_rng(0)
-    start = theory.mzs22_constants(count - 1, arms, 10 * scale, 24 * scale)
+    start = theory.bounds.mzs22_constants(count - 1, arms, 10 * scale, 24 * scale)
     rates = lambda t, waited: (np.sqrt(t + start.tsallis), np.sqrt((waited + start.entropy) / np.log(arms)))  # noqa: E731
     losses, warm = np.zeros((arms, DRAWS)), Warm.start(arms, (DRAWS,), jnp.float32)
     row, waited, found = np.arange(DRAWS), 0.0, []

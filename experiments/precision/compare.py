@@ -18,9 +18,9 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.conformance import losses_to_play
-from jaxbandit.files import write_whole
-from jaxbandit.pytrees import facts
+from jaxbandit._core.fields import facts
+from jaxbandit._io.files import write_whole
+from jaxbandit.testing import losses_to_play
 
 RUNS = 4096
 KEPT = Path(__file__).with_name("compared.json")

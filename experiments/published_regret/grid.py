@@ -60,7 +60,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--values", type=Path, help="the published values, to compare with")
     options = parser.parse_args()
-    jb.use_all_cores()
 
     spec = tomllib.loads(Path(__file__).with_name("grid.toml").read_text())
     for arms in options.arms:

@@ -27,7 +27,7 @@ WITHIN = 0.05, 4.0  # what counts as the same: 5 % and 4 standard errors
 
 def conversions(law: jb.delays.Delays) -> jb.delays.Delays:
     """A success comes late, a failure never."""
-    return D.LossDependent(law_if_one=D.PacketLoss(0.0), law_if_zero=law)
+    return D.LossDependent(no_conversion=D.PacketLoss(0.0), conversion=law)
 
 
 def pike_burke(runs: int = 512, only: str = "", seed: int = 1) -> Iterator[tuple]:
@@ -61,7 +61,7 @@ def trial(runs: int = 2048, seed: int = 1) -> Iterator[tuple]:
     """A clinical trial of two arms: a success is known after 154 rounds, a failure when it happens."""
     told = VALUES["trial"]
     days = [11 * (int(day) + 1) for day, count in told["delays"]["histogram_days"].items() for _ in range(count)]
-    late = D.LossDependent(law_if_one=D.Empirical(days), law_if_zero=D.Fixed(154))
+    late = D.LossDependent(no_conversion=D.Empirical(days), conversion=D.Fixed(154))
     games = {
         "QPM-D(Thompson Beta(1,1))": (jb.QPMD(jb.DelayedThompson(), capacity=1024), late),
         "Thompson Beta(1,1)": (jb.DelayedThompson(), D.Fixed(0)),
@@ -127,7 +127,6 @@ SETS = {"states": states, "trial": trial, "pike-burke": pike_burke}
 
 
 def main() -> None:
-    jb.use_all_cores()
     warnings.filterwarnings("ignore", "DelayedExponentialWeights")  # it has another rate than its own here
     print("| learner | delays | T | published | ours | difference | standard errors | |\n|---|---|---|---|---|---|---|---|")
     for title in sys.argv[1:] or SETS:

@@ -36,7 +36,7 @@ def conversions(delay):
 def loss_dependent(delay):
     """Mean losses .3 and .6; the good news of the better arm and the bad news of the other take ``delay`` rounds, the rest none."""
     late = D.LossDependent(
-        law_if_one=D.ArmDependent([D.Fixed(0), D.Fixed(delay)]), law_if_zero=D.ArmDependent([D.Fixed(delay), D.Fixed(0)])
+        no_conversion=D.ArmDependent([D.Fixed(0), D.Fixed(delay)]), conversion=D.ArmDependent([D.Fixed(delay), D.Fixed(0)])
     )
     learners = {
         "`OptimisticPessimisticElimination`": jb.OptimisticPessimisticElimination(ROUNDS),
@@ -184,7 +184,6 @@ def main():
     parser.add_argument("shapes", nargs="*", choices=[[], *SHAPES], help="which; all by default")
     parser.add_argument("--runs", type=int, default=256)
     options = parser.parse_args()
-    jb.use_all_cores()
     warnings.filterwarnings("ignore", "DelayedExponentialWeights")  # it has another rate than its own here
     for shape in options.shapes or SHAPES:
         games, delays = SHAPES[shape]

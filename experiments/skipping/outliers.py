@@ -58,5 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    jb.use_all_cores()
     main()

@@ -11,14 +11,11 @@ import tempfile
 import time
 import warnings
 
+import jax
+
 import jaxbandit as jb
-
-jb.use_all_cores()
-
-import jax  # noqa: E402
-
-from jaxbandit.blocks import advance  # noqa: E402
-from jaxbandit.sweeps.plan import Plan, measurements  # noqa: E402
+from jaxbandit._engine.blocks import advance
+from jaxbandit.sweeps.plan import Plan, measurements
 
 LEARNERS = [
     jb.Entry("bobw", {"max_delay": 16}, grid={"factor": [24.0, 4.0, 1.0], "linear": [10.0, 1.0]}),

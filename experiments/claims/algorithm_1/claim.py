@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 
 
 @pytree_dataclass
@@ -48,11 +48,11 @@ def run(experiment):
                 jb.delays.Trace(delays, bound=16, long_waits=0),
                 rounds=s.rounds,
                 runs=256,
-                measure=[theory.InverseRates(learner)],
+                measure=[theory.measurements.InverseRates(learner)],
                 burning_in=True,
             )
             at = result.rounds - 1
-            right = theory.mzs22_rates(delays, arms, max_delay=s.delay)
+            right = theory.bounds.mzs22_rates(delays, arms, max_delay=s.delay)
             used = result.measured["tsallis_rate"][:, 0], result.measured["entropy_rate"][:, 0]
             for kind, mine, formula in zip(("1/η", "1/γ"), used, (right.tsallis[at], right.entropy[at]), strict=True):
                 worst[kind] = max(worst.get(kind, 0), float(np.max(np.abs(mine / formula - 1))))
@@ -68,8 +68,8 @@ def run(experiment):
     for name, wrong in {"σ_t counts s + d_s > t": StrictlyLater, "γ₀ without K^{2/3}": WithoutArms}.items():
         learner = wrong(max_delay=s.delay)
         losses, law = jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)]), jb.delays.Trace(delays, bound=16, long_waits=0)
-        measure = [theory.InverseRates(learner)]
+        measure = [theory.measurements.InverseRates(learner)]
         result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=2, measure=measure, burning_in=True)
-        formula = theory.mzs22_rates(delays, arms, max_delay=s.delay).entropy[result.rounds - 1]
+        formula = theory.bounds.mzs22_rates(delays, arms, max_delay=s.delay).entropy[result.rounds - 1]
         off = np.max(np.abs(result.measured["entropy_rate"][:, 0] / formula - 1))
         experiment.mutant(name, "largest relative error of 1/γ", float(off))

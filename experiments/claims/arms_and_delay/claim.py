@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import Measured, exponent, mean_of
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import Measured, exponent, mean_of
 
 FACTOR = 24.0  # of γ₀ in the paper
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_measured
-from jaxbandit.claims.verdict import exponent, mean_of, width
+from experiments.claims.harness.figures import draw_measured
+from experiments.claims.harness.verdict import exponent, mean_of, width
 
 WRITTEN = ("true gaps, as written", "estimated gaps, as written")
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.verdict import mean_of
+from experiments.claims.harness.verdict import mean_of
 from jaxbandit.learners import REGISTRY
 
 

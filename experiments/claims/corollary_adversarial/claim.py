@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import exponent, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import exponent, regret_of
 
 
 def worst_over_gaps(experiment, arms, delay, factor=24.0):
@@ -24,10 +24,10 @@ def run(experiment):
     found = {}
     for arms in s.arms:
         for delay in sorted({*s.delays, s.delay}) if arms == s.arms[0] else (s.delay,):
-            order = float(theory.fixed_delay_adversarial(delay, arms, s.rounds).total)
+            order = float(theory.bounds.fixed_delay_adversarial(delay, arms, s.rounds).total)
             worst = worst_over_gaps(experiment, arms, delay)
             delays = np.full(s.rounds, delay)
-            limit = float(theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms).total[-1])
+            limit = float(theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms), delays, arms).total[-1])
             found[arms, delay] = worst, order, limit
             experiment.check(f"worst regret over gaps, K = {arms}, d = {delay}", worst, "at most", limit)
     arms, delay = s.arms[0], max(s.delays)

@@ -3,15 +3,15 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
 
 BRANCHES = {"spread": "√(D log K)", "halving": "|S|"}
 
 
 def learners(longest, arms, rounds):
     return {
-        "Hedge": theory.Hedge(np.sqrt(8 * np.log(arms) / (rounds * (longest + 1)))),
+        "Hedge": theory.games.Hedge(np.sqrt(8 * np.log(arms) / (rounds * (longest + 1)))),
         "MZS22": jb.BestOfBothWorlds(max_delay=longest),
         "MZS22, constants 1": jb.BestOfBothWorlds(max_delay=longest, linear=1.0, factor=1.0),
         "ZS20": jb.ZimmertSeldin(),
@@ -22,9 +22,9 @@ def learners(longest, arms, rounds):
 def sequences(rounds):
     t = np.arange(rounds)
     return {
-        "fixed 10": theory.truncated(np.full(rounds, 10)),
+        "fixed 10": theory.optimal_skipping.truncated(np.full(rounds, 10)),
         "falling from 16 to 4": np.where(t < rounds // 8, 16, 4).clip(max=rounds - 1 - t),
-        "fixed 1000": theory.truncated(np.full(rounds, 1000)),
+        "fixed 1000": theory.optimal_skipping.truncated(np.full(rounds, 1000)),
         "outliers": np.where(t < 50, rounds // 2, 0),
     }
 
@@ -41,13 +41,13 @@ def run(experiment):
     for panel, arms in zip(panels, s.arms, strict=True):
         least, orders, cheated, played = {}, {}, {}, {}
         for game, delays in sequences(s.rounds).items():
-            bound = theory.delayed_lower(delays, arms)
-            optimum = theory.skipping_optimum(delays, arms).value
+            bound = theory.bounds.delayed_lower(delays, arms)
+            optimum = theory.optimal_skipping.skipping_optimum(delays, arms).value
             experiment.number(
                 f"explicit bound / min_S(|S| + √(D_{{S̄}} log K)), two formulas, K = {arms}, {game}", float(bound.total) / optimum
             )
             for index, (name, learner) in enumerate(learners(int(delays.max()), arms, s.rounds).items()):
-                result = theory.play_with_delays(learner, delays, arms)
+                result = theory.games.play_with_delays(learner, delays, arms)
                 branch = BRANCHES[result.adversary]
                 played.setdefault(branch, set()).add(game)
                 least[branch] = min(least.get(branch, np.inf), result.ratio)

@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import power_over_offset, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import power_over_offset, regret_of
 
 
 def run(experiment):
@@ -25,8 +25,10 @@ def run(experiment):
     for panel, label, x, games, title, wrong, factor in lines:
         regrets = [play(*game) for game in games]
         mutated = [play(*game, 24 * factor(one)) for game, one in zip(games, x, strict=True)]
-        orders = [float(theory.fixed_delay_stochastic([0, *[s.gap] * (arms - 1)], s.rounds, d).total) for arms, d in games]
-        limits = [float(theory.self_bounding_limits([0, *[s.gap] * (arms - 1)], s.rounds, d, 1, d).total) for arms, d in games]
+        orders = [float(theory.bounds.fixed_delay_stochastic([0, *[s.gap] * (arms - 1)], s.rounds, d).total) for arms, d in games]
+        limits = [
+            float(theory.bounds.self_bounding_limits([0, *[s.gap] * (arms - 1)], s.rounds, d, 1, d).total) for arms, d in games
+        ]
         power, power_wrong = power_over_offset(x, regrets), power_over_offset(x, mutated)
         check = f"p of {label} in offset + slope·{label[-1]}^p"
         experiment.check(check, power, "at most", s.most_power, kind="shape")

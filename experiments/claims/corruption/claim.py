@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import mean_of, regret_of
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import mean_of, regret_of
 
 
 def run(experiment):

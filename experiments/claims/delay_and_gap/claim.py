@@ -1,8 +1,8 @@
 """The regret that a fixed delay adds, for smaller and smaller gaps."""
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import exponent, mean_of, slope
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import exponent, mean_of, slope
 
 
 def run(experiment):

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import mean_of
 from jaxbandit import theory
-from jaxbandit.arms import pick
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import mean_of
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.arms import pick
+from jaxbandit._core.fields import pytree_dataclass
 
 
 @pytree_dataclass
@@ -38,7 +38,7 @@ def forced_cycles(delay, scale, level, cycles):
     The bad arm is brought down to ``level``. Then in each cycle ``delay`` plays of the good arm, loss 1, wait while the bad arm is
     likely; one play of the bad arm makes it unlikely again, and only then do the others arrive, counted at the small probability.
     """
-    start = theory.mzs22_constants(delay, 2, 10 * scale, 24 * scale)
+    start = theory.bounds.mzs22_constants(delay, 2, 10 * scale, 24 * scale)
     estimate, t, waited, regret, drifted, most, most_less = 0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0
 
     def bad(waiting):
@@ -68,12 +68,15 @@ def run(experiment):
     def laws(rounds):
         t = np.arange(1, rounds + 1)
         raw = {"fixed": np.full(rounds, s.delay), "bursts": -t % (s.delay + 1), "random": rng.integers(0, s.delay + 1, rounds)}
-        return {name: jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0) for name, delays in raw.items()}
+        return {
+            name: jb.delays.Trace(theory.optimal_skipping.truncated(delays), bound=16, long_waits=0)
+            for name, delays in raw.items()
+        }
 
     for index, (name, law) in enumerate(laws(s.rounds).items()):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
         result = experiment.simulate(
-            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.DriftedRegret()], burning_in=True
+            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.measurements.DriftedRegret()], burning_in=True
         )
         limit = 2 * result.measured["drifted_regret"][-1] + s.delay
         label = f"largest regret / (2·drifted + d_max) of all paths, {name}"
@@ -91,7 +94,7 @@ def run(experiment):
 
     for index, (name, law) in enumerate(laws(s.short_rounds).items()):
         learner = jb.BestOfBothWorlds(max_delay=s.delay, linear=1.0, factor=1.0)
-        measure = [theory.DriftedRegret(), theory.StabilityAndPenalty(learner, s.delay)]
+        measure = [theory.measurements.DriftedRegret(), theory.measurements.StabilityAndPenalty(learner, s.delay)]
         result = experiment.simulate(
             learner, losses, law, rounds=s.short_rounds, runs=s.short_runs, measure=measure, burning_in=True
         )
@@ -106,7 +109,7 @@ def run(experiment):
         )
         if name == "fixed":
             wrong = WeightAtArrival(max_delay=s.delay, linear=1.0, factor=1.0)
-            measure = [theory.DriftedRegret(), theory.StabilityAndPenalty(wrong, s.delay)]
+            measure = [theory.measurements.DriftedRegret(), theory.measurements.StabilityAndPenalty(wrong, s.delay)]
             other = experiment.simulate(
                 wrong, losses, law, rounds=s.short_rounds, runs=s.short_runs, measure=measure, burning_in=True
             )

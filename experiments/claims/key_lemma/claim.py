@@ -21,9 +21,9 @@ import numpy as np
 from jax import lax
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
+from experiments.claims.harness.verdict import Measured, exponent
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import Measured, exponent
 
 LEAST = -100.0  # of log x; what is less likely moves nothing else
 
@@ -345,7 +345,7 @@ def sampled(experiment, arms, scale):
     drifts = []
     for losses, delays in games:
         result = experiment.simulate(
-            learner, losses, delays, rounds=s.rounds, runs=s.runs, measure=[theory.Drift(s.delay)], burning_in=True
+            learner, losses, delays, rounds=s.rounds, runs=s.runs, measure=[theory.measurements.Drift(s.delay)], burning_in=True
         )
         drifts.append(float(result.measured["drift"][-1].max()))
     return max(drifts)

@@ -1,8 +1,8 @@
 """σ_max fixed, d_max grows: four learners."""
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import Measured, exponent, regret_of
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import Measured, exponent, regret_of
 
 
 def run(experiment):

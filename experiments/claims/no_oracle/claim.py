@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
+from experiments.claims.harness.verdict import increments, mean_of, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import increments, mean_of, regret_of
 
 TOLD_NOTHING = {
     "ZS20": jb.ZimmertSeldin(),
@@ -33,7 +33,7 @@ def compare(experiment, panels):
     for panel, (regime, losses) in zip(panels, regimes.items(), strict=True):
         bars = {}
         for law, delays in laws.items():
-            delays = theory.truncated(delays)
+            delays = theory.optimal_skipping.truncated(delays)
             trace = jb.delays.Trace(delays, bound=64, long_waits=0)
             oracle = experiment.simulate(
                 jb.BestOfBothWorlds(max_delay=int(delays.max())), losses, trace, rounds=s.rounds, runs=s.runs
@@ -87,7 +87,7 @@ def search(experiment, panel):
 
     for (arms, gap), losses in games.items():
         for law, delays in laws.items():
-            trace = jb.delays.Trace(theory.truncated(delays), bound=128, long_waits=0)
+            trace = jb.delays.Trace(theory.optimal_skipping.truncated(delays), bound=128, long_waits=0)
             for name in ("ZS20", "ZS20, skipping"):
                 result = play(name, losses, trace)
                 found[name, f"K = {arms}, Δ = {gap}, {law}"] = increments(result)

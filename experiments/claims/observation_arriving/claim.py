@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 
 ARMS, LONGEST, FACTOR = 4, 15, 1.0  # a small γ₀, so that float32 shows Σσ in the rate
 
@@ -23,7 +23,7 @@ class StrictlyLater(jb.BestOfBothWorlds):
 
 def counted(read, longest):
     """The largest of Σ a(a − 1)/2 less what the learner has counted up to round t, relative to what its rate is made of."""
-    start = theory.mzs22_constants(longest, ARMS, factor=FACTOR).entropy
+    start = theory.bounds.mzs22_constants(longest, ARMS, factor=FACTOR).entropy
     waited = read["entropy_rate"].astype(float) ** 2 * np.log(ARMS) - start
     return float(np.max((read["arrival_pairs"] - waited) / (start + waited)))
 
@@ -45,7 +45,7 @@ def run(experiment):
     losses = jb.losses.Bernoulli([0.3, *[0.6] * (ARMS - 1)])
     for index, (name, (law, longest)) in enumerate(laws.items()):
         learner = jb.BestOfBothWorlds(max_delay=longest, factor=FACTOR)
-        measure = [theory.Arrivals(), theory.InverseRates(learner)]
+        measure = [theory.measurements.Arrivals(), theory.measurements.InverseRates(learner)]
         result = experiment.simulate(
             learner, jb.losses.Bernoulli([0.3, *[0.6] * (ARMS - 1)]), law, rounds=s.rounds, runs=s.runs, measure=measure
         )
@@ -79,6 +79,6 @@ def run(experiment):
     experiment.check(label, max(shortfall, 0.0), "equals", 0.0, resolution=2e-5)
     law, longest = laws["bursts of 16"]
     wrong = StrictlyLater(max_delay=longest, factor=FACTOR)
-    measure = [theory.Arrivals(), theory.InverseRates(wrong)]
+    measure = [theory.measurements.Arrivals(), theory.measurements.InverseRates(wrong)]
     result = experiment.simulate(wrong, losses, law, rounds=s.rounds, runs=2, measure=measure, burning_in=True)
     experiment.mutant("σ_t counts s + d_s > t", label, max(counted(result.measured, longest), 0.0))

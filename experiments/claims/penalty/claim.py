@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_runs
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_runs
 
 
 def run(experiment):
@@ -13,12 +13,12 @@ def run(experiment):
     losses = jb.losses.Bernoulli([0.3, *[0.6] * (s.arms - 1)])
     t = np.arange(1, s.rounds + 1)
     laws = {"fixed": np.full(s.rounds, s.delay), "bursts": -t % (s.delay + 1)}
-    start = theory.mzs22_constants(s.delay, s.arms)
+    start = theory.bounds.mzs22_constants(s.delay, s.arms)
     constant = 2 * np.sqrt(1 + start.tsallis) * (np.sqrt(s.arms) - 1) + np.sqrt(start.entropy * np.log(s.arms))
     for panel, (name, delays) in zip(panels, laws.items(), strict=True):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
-        law = jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0)
-        measure = [theory.StabilityAndPenalty(learner, s.delay), theory.SelfBounding(learner, s.delay)]
+        law = jb.delays.Trace(theory.optimal_skipping.truncated(delays), bound=16, long_waits=0)
+        measure = [theory.measurements.StabilityAndPenalty(learner, s.delay), theory.measurements.SelfBounding(learner, s.delay)]
         result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure, burning_in=True)
         penalty, limit = result.measured["penalty"], result.measured["penalty_limit"]
         a, _, c = np.moveaxis(result.measured["self_bounding"], 1, 0)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import Check, Measured, width
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import Check, Measured, width
 
 GAMES = Path(__file__).parents[2] / "shapes" / "published.py"
 READING = 0.01  # of a value that is read off a figure

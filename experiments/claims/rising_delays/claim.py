@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
+from experiments.claims.harness.verdict import Measured, exponent
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import Measured, exponent
 
 
 def sequences(rounds, scale, rng):
@@ -19,7 +19,7 @@ def sequences(rounds, scale, rng):
         "uniform": rng.integers(0, scale + 1, rounds),
         "all scales": np.minimum(rng.pareto(1.0, rounds), scale).astype(np.int64),
     }
-    return {name: theory.truncated(delays) for name, delays in laws.items()}
+    return {name: theory.optimal_skipping.truncated(delays) for name, delays in laws.items()}
 
 
 def bucket_sizes(delays, used):
@@ -38,7 +38,7 @@ def repaired(delays, arms):
     """The best bound over all h = 0, 1, 2, 4, …"""
     thresholds = [0, *2 ** np.arange(int(np.log2(max(delays.max(), 1))) + 1)]
     return max(
-        float(theory.full_information_lower(bucket_sizes(delays, delays >= h), arms).total)
+        float(theory.bounds.full_information_lower(bucket_sizes(delays, delays >= h), arms).total)
         for h in thresholds
         if np.any(delays >= h)
     )
@@ -51,8 +51,8 @@ def run(experiment):
     ratios: dict[str, dict[str, list[float]]] = {"the paper's buckets": {}, "long delays only": {}}
     for scale in s.scales:
         for name, delays in sequences(s.rounds, scale, rng).items():
-            least = theory.skipping_optimum(delays, s.arms).value
-            paper, mended = float(theory.delayed_lower(delays, s.arms).total), repaired(delays, s.arms)
+            least = theory.optimal_skipping.skipping_optimum(delays, s.arms).value
+            paper, mended = float(theory.bounds.delayed_lower(delays, s.arms).total), repaired(delays, s.arms)
             ratios["the paper's buckets"].setdefault(name, []).append(paper / least)
             ratios["long delays only"].setdefault(name, []).append(mended / least)
     for panel, (title, kinds) in zip(panels, ratios.items(), strict=True):

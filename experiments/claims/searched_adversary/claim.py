@@ -1,7 +1,7 @@
 """For each learner the loss table that hurts it most: of a family with eight parameters, by evolution; then free, by its gradient."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,13 @@ import numpy as np
 from jax import lax
 
 import jaxbandit as jb
+from experiments.claims.harness.verdict import mean_of, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.verdict import mean_of, regret_of
+from jaxbandit._core.fields import canonical
+from jaxbandit._engine.game import Game
+from jaxbandit._engine.player import Player
 from jaxbandit.extend import Losses, number, pick, pytree_dataclass, static, whole_number
-from jaxbandit.game import Game
 from jaxbandit.gradients.jump import JumpTangent
-from jaxbandit.pytrees import canonical
 
 TABLES, EACH = 64, 8  # tables of a generation, and runs of each: one block
 ELITE = 8
@@ -35,7 +36,6 @@ class Blocks(Losses):
     rise: Any = number(high=1.0)  # of all losses, at the same round
     pattern: Any = whole_number()
     arms: int = static(low=2)
-    by_run: ClassVar = ("block", "amplitude", "chance", "gap", "begin", "reversed_gap", "rise", "pattern")
 
     @property
     def num_arms(self):
@@ -120,18 +120,17 @@ def slope(logits, learner, delays, key, ids):
     stretch = math.isqrt(rounds)
 
     def regret(logits):
-        game = Game.set_up(
-            learner, jb.losses.Table(jnp.repeat(jax.nn.sigmoid(logits), PIECE, 0)), delays, key, ids, feedback=JumpTangent()
-        )
+        losses = jb.losses.Table(jnp.repeat(jax.nn.sigmoid(logits), PIECE, 0))
+        game, player = Game.set_up(learner, losses, delays, key, ids), Player(hook=JumpTangent())
 
         def one_round(state, t):
-            return game.step(state, t, differentiable=True)[0], None
+            return player.step(game, state, t, loop="cond")[0], None
 
         @jax.checkpoint
         def one_stretch(state, first):
             return lax.scan(one_round, state, first + jnp.arange(stretch, dtype=jnp.int32))[0], None
 
-        state, _ = lax.scan(one_stretch, game.start(), jnp.arange(1, stretch**2 + 1, stretch, dtype=jnp.int32))
+        state, _ = lax.scan(one_stretch, player.start(game), jnp.arange(1, stretch**2 + 1, stretch, dtype=jnp.int32))
         return game.regret(state).mean()
 
     return jax.grad(regret)(logits)
@@ -169,11 +168,11 @@ def bounds(arms, delay, rounds):
     """What the papers prove for these learners in this game."""
     delays = np.minimum(np.full(rounds, delay), rounds - np.arange(1, rounds + 1))
     proved = {
-        "MZS22": theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms),
-        "ZS20": theory.zs20_simple(delays, arms),
-        "ZS20, skipping": theory.zs20_skipping(delays, arms),
-        "DEW": theory.dew(delays, arms),
-        "Delayed Exp3": theory.delayed_exp3(delays, arms),
+        "MZS22": theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms), delays, arms),
+        "ZS20": theory.bounds.zs20_simple(delays, arms),
+        "ZS20, skipping": theory.bounds.zs20_skipping(delays, arms),
+        "DEW": theory.bounds.dew(delays, arms),
+        "Delayed Exp3": theory.bounds.delayed_exp3(delays, arms),
     }
     return {name: float(np.ravel(bound.total)[-1]) for name, bound in proved.items()}
 

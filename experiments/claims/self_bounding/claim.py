@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
+from experiments.claims.harness.verdict import mean_of, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import mean_of, regret_of
 
 
 def largest_a(a, gap, rounds, start):
@@ -39,8 +39,8 @@ def largest_c(c, arms, gap, sigma):
 
 
 def at_the_maximum(experiment, panel):
-    s, constants = experiment.settings, theory.RECOMPUTED
-    start = theory.mzs22_constants(s.delay, s.arms).tsallis
+    s, constants = experiment.settings, theory.bounds.RECOMPUTED
+    start = theory.bounds.mzs22_constants(s.delay, s.arms).tsallis
     cases = {
         "A": ("Lemma 6 with 4a²", [largest_a(a, gap, 10**6, start) for a in (0.05, 1.0, constants.a) for gap in s.gaps], "2a²", 0.5),
         "B": ("Lemma 7 with 32b²", [largest_b(b, arms, d) for b in (1.0, constants.b) for arms in (2, 16) for d in (1, 8, 64)], "16b²", 0.5),
@@ -68,15 +68,21 @@ def run(experiment):
     s = experiment.settings
     *panels, last = experiment.panels(len(s.gaps) + 1)
     at_the_maximum(experiment, last)
-    constants = theory.RECOMPUTED
-    rest = theory.self_bounding_remainder(s.arms, s.delay)
-    delays = theory.truncated(-np.arange(1, s.rounds + 1) % (s.delay + 1))
+    constants = theory.bounds.RECOMPUTED
+    rest = theory.bounds.self_bounding_remainder(s.arms, s.delay)
+    delays = theory.optimal_skipping.truncated(-np.arange(1, s.rounds + 1) % (s.delay + 1))
     for panel, gap in zip(panels, s.gaps, strict=True):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
         losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (s.arms - 1)])
         law = jb.delays.Trace(delays, bound=8, long_waits=0)
         result = experiment.simulate(
-            learner, losses, law, rounds=s.rounds, runs=s.runs, measure=[theory.SelfBounding(learner, s.delay)], burning_in=True
+            learner,
+            losses,
+            law,
+            rounds=s.rounds,
+            runs=s.runs,
+            measure=[theory.measurements.SelfBounding(learner, s.delay)],
+            burning_in=True,
         )
         terms = result.measured["self_bounding"] * np.array(constants)[:, None]
         total = mean_of(result, terms[-1].sum(0)).value + rest

@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
 
 
 def sequence(kind, rounds, rng):
@@ -34,15 +34,15 @@ def run(experiment):
         points = []
         for number in range(s.sequences):
             delays = sequence(kind, s.rounds, rng)
-            sigma = int(theory.outstanding(delays).max())
-            points.append((theory.outstanding_optimum(delays).value, sigma))
+            sigma = int(theory.optimal_skipping.outstanding(delays).max())
+            points.append((theory.optimal_skipping.outstanding_optimum(delays).value, sigma))
             falling = np.sort(delays)[::-1]
             maximum = np.maximum(np.arange(len(falling)), falling).min()  # the n longest in S
             worst_maximum = max(worst_maximum, sigma / max(maximum, 1))
             if number == 0:
-                law = jb.delays.Trace(theory.truncated(delays[:2000]), bound=2048, long_waits=0)
+                law = jb.delays.Trace(theory.optimal_skipping.truncated(delays[:2000]), bound=2048, long_waits=0)
                 played = experiment.simulate(jb.Uniform(), jb.losses.Bernoulli([0.5, 0.6]), law, rounds=2000, runs=2)
-                differ += int(played.outstanding_max[0] != theory.outstanding(delays[:2000]).max())
+                differ += int(played.outstanding_max[0] != theory.optimal_skipping.outstanding(delays[:2000]).max())
         optimum, sigma = np.array(points).T
         worst = max(worst, float(np.max(sigma / np.maximum(optimum, 1))))
         panel.scatter(optimum, np.maximum(sigma, 1), s=9, color=jb.plots.COLOURS[index % 7], marker="osd^v<>x"[index], label=kind)

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
 
 RATES = np.geomspace(1e-6, 1e6, 25)  # (1/η)/(1/γ)
 ROUNDING = 1e-9
@@ -155,7 +155,7 @@ def run(experiment):
     right.set(xscale="log", xlabel="arms K", ylabel="weighted mean/(α(K − 1)^(1/3))", title="Lemma 17", ylim=(0, 2.2))
     draw_legend(right)
 
-    least, error = hard(rng, s.draws, lambda x: np.asarray(theory.hard_direction(jnp.asarray(x)), float))
+    least, error = hard(rng, s.draws, lambda x: np.asarray(theory.games.hard_direction(jnp.asarray(x)), float))
     wrong, _ = hard(rng, s.draws, largest_alone)
     label = "Lemma 18: least Σxℓ² of Algorithm 2"
     experiment.check(label, least, "at least", 0.5 - 1e-5)

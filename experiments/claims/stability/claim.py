@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_runs
+from experiments.claims.harness.verdict import mean_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_runs
-from jaxbandit.claims.verdict import mean_of
 
 
 def driven(arms, ratio):
@@ -40,15 +40,15 @@ def run(experiment):
     laws = {"fixed": np.full(s.rounds, s.delay), "bursts": -t % (s.delay + 1)}
     for panel, (name, delays) in zip(panels, laws.items(), strict=True):
         learner = jb.BestOfBothWorlds(max_delay=s.delay)
-        law = jb.delays.Trace(theory.truncated(delays), bound=16, long_waits=0)
-        measure = [theory.StabilityAndPenalty(learner, s.delay), theory.SelfBounding(learner, s.delay)]
+        law = jb.delays.Trace(theory.optimal_skipping.truncated(delays), bound=16, long_waits=0)
+        measure = [theory.measurements.StabilityAndPenalty(learner, s.delay), theory.measurements.SelfBounding(learner, s.delay)]
         result = experiment.simulate(learner, losses, law, rounds=s.rounds, runs=s.runs, measure=measure, burning_in=True)
         read = result.measured
         experiment.check(f"largest stability / limit of one round, {name}", read["stability_ratio"].max(), "at most", 1.0)
         experiment.check(f"largest α_t·γ_t, {name}", read["shift_ratio"].max(), "at most", 1.0)
         if name == "bursts":
             tiny = jb.BestOfBothWorlds(max_delay=s.delay, linear=10 / 64, factor=24 / 64)
-            measure = [theory.StabilityAndPenalty(tiny, s.delay)]
+            measure = [theory.measurements.StabilityAndPenalty(tiny, s.delay)]
             wrong = experiment.simulate(tiny, losses, law, rounds=s.rounds, runs=256, measure=measure, burning_in=True)
             experiment.mutant("both constants times 1/64", f"largest α_t·γ_t, {name}", wrong.measured["shift_ratio"].max())
         experiment.check(f"largest α_t/(a_t(K − 1)^(1/3)) (Lemma aux1), {name}", read["aux1_ratio"].max(), "at most", 4.0)

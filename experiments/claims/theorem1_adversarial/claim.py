@@ -3,9 +3,9 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import Measured, exponent, regret_of
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import Measured, exponent, regret_of
 
 
 def adversaries(s):
@@ -33,7 +33,7 @@ def worst_over_gaps(experiment, learner, delays, at):
 
 
 def explicit(delays, arms):
-    return theory.adversarial(theory.mzs22_rates(delays, arms), delays, arms).total
+    return theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms), delays, arms).total
 
 
 def run(experiment):
@@ -77,7 +77,7 @@ def run(experiment):
         (
             right,
             "total delay D",
-            [int(theory.truncated(delays).sum()) for delays in by_total],
+            [int(theory.optimal_skipping.truncated(delays).sum()) for delays in by_total],
             [worst_over_gaps(experiment, mzs22, delays, [s.rounds])[0] for delays in by_total],
             [float(explicit(delays, s.arms)[-1]) for delays in by_total],
         ),

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend, draw_measured
+from experiments.claims.harness.verdict import Measured, increments, power_over_offset, regret_of, slope
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend, draw_measured
-from jaxbandit.claims.verdict import Measured, increments, power_over_offset, regret_of, slope
-from jaxbandit.pytrees import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass
 
 BEST = 0.4  # fixed: importance-weighted losses of the best arm are then as noisy for every gap
 
@@ -43,7 +43,7 @@ def in_time(experiment, panel, below):
         experiment.check(label, increments(result), "at most", s.most_increment, kind="shape")
         if gaps == s.gaps[1]:
             experiment.mutant("1/η_t = (t + η₀)^{3/4}", label, increments(play(SlowRate(max_delay=s.delay), gaps)))
-        limit = theory.self_bounding_limits([0, *gaps], s.rounds, s.delay, s.delay + 1, s.delay).total
+        limit = theory.bounds.self_bounding_limits([0, *gaps], s.rounds, s.delay, s.delay + 1, s.delay).total
         experiment.number(f"recomputed bound over regret at T, gaps {gaps}", float(limit) / regret_of(result).value)
     for name, learner in {"ZS20": jb.ZimmertSeldin(), "MZS24": jb.RobustBestOfBothWorlds()}.items():
         experiment.number(f"{name}: regret per log t over the last decade, gaps {s.gaps[1]}", slope(play(learner, s.gaps[1])))
@@ -60,7 +60,7 @@ def in_time(experiment, panel, below):
     below.plot(
         sorted(inverse), constant * np.array(sorted(inverse)), color="black", linestyle="--", label=f"{constant:.2f}·Σ 1/Δ_i"
     )
-    lines = [float(theory.lai_robbins(bernoulli(gaps).means, np.e).total) for gaps in s.gaps]
+    lines = [float(theory.bounds.lai_robbins(bernoulli(gaps).means, np.e).total) for gaps in s.gaps]
     below.plot(inverse, lines, "kx", label="Lai–Robbins, slope of any consistent learner")
     below.set(
         xscale="log", yscale="log", xlabel="Σ 1/Δ_i", ylabel="regret per unit of log t, last decade", title="Slope in log t"

@@ -3,15 +3,15 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.harness.figures import draw_legend
 from jaxbandit import theory
-from jaxbandit.claims.figures import draw_legend
 
 BRANCHES = {"spread": "Algorithm 3", "halving": "halving"}
 
 
 def learners(arms, rounds):
     return {
-        "Hedge": theory.Hedge(np.sqrt(8 * np.log(arms) / rounds)),
+        "Hedge": theory.games.Hedge(np.sqrt(8 * np.log(arms) / rounds)),
         "MZS22": jb.BestOfBothWorlds(max_delay=1),
         "ZS20": jb.ZimmertSeldin(),
         "Tsallis-INF": jb.TsallisINF(),
@@ -40,7 +40,7 @@ def run(experiment):
         least, shown, branches = {}, {}, {}
         for index, (name, learner) in enumerate(learners(arms, s.rounds).items()):
             for label, sizes in ranges(s.rounds).items():
-                game = theory.play_with_ranges(learner, sizes, arms)
+                game = theory.games.play_with_ranges(learner, sizes, arms)
                 branch = BRANCHES[game.adversary]
                 branches[label] = branch
                 least[branch] = min(least.get(branch, np.inf), game.ratio)

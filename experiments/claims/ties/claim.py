@@ -3,8 +3,8 @@
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.figures import draw_legend
-from jaxbandit.claims.verdict import Measured, growth, slope
+from experiments.claims.harness.figures import draw_legend
+from experiments.claims.harness.verdict import Measured, growth, slope
 
 
 def run(experiment):

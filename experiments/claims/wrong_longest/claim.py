@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.claims.verdict import mean_of
+from experiments.claims.harness.verdict import mean_of
 
 
 def run(experiment):

@@ -1,0 +1,200 @@
+"""Is the advice true? Random environments with known truth: a log of each, the advice, and the regret of the advised learner.
+
+An environment has 2 to 50 arms, conversion rates, delays by arm, a window, and a logging policy; some have revenue in place of
+conversions. A log is drawn from it and handed to ``jb.advise``. The true regret of every candidate is measured by the NumPy simulator
+beside this file, which shares no code with the library.
+
+    python experiments/advice_validation/validate.py --out FOLDER --worlds 200    # resumes where it was stopped
+    python experiments/advice_validation/validate.py --out FOLDER --report        # the table; --figure FILE for the figure
+"""
+
+import argparse
+import csv
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from simulator import LEARNERS, Environment, regret, true_means
+
+import jaxbandit as jb
+
+ROUNDS, RUNS, BATCHES, TRUE_RUNS = 2000, 128, 4, 32  # of the advice; of the truth, BATCHES times TRUE_RUNS
+ARMS = (2, 3, 5, 10, 20, 50)
+LABELS = sorted({label for label, _ in LEARNERS})
+
+
+def environment(random):
+    """A random environment; its horizon is 1,000 days, so that two decisions are made each day."""
+    arms = int(random.choice(ARMS))
+    mean, strength = np.exp(random.uniform(np.log(0.02), np.log(0.3))), np.exp(random.uniform(np.log(20), np.log(400)))
+    rates = random.beta(mean * strength, (1 - mean) * strength, arms)
+    window = random.uniform(70, 110) if random.uniform() < 0.5 else random.uniform(300, 425)  # days
+    base = window * np.exp(random.uniform(np.log(0.01), np.log(0.35)))
+    medians = base * np.exp(random.choice([0.0, 0.5, 1.5]) * random.normal(size=arms))
+    values = np.ones((arms, 1))
+    if arms in (2, 5, 10) and random.uniform() < 0.4:  # revenue: lognormal, cut off at 1
+        values = np.minimum(0.1 * np.exp(random.uniform(0.3, 1.0) * random.normal(size=(arms, 500))), 1)
+        values *= np.exp(0.2 * random.normal(size=(arms, 1)))
+        values = np.minimum(values, 1)
+    return Environment(rates, medians, np.full(arms, random.uniform(0.4, 1.2)), values, window, 1000.0, ROUNDS)
+
+
+def write_log(world, random, path):
+    """A log with arms drawn evenly, unevenly, or mostly one of them; returns the policy."""
+    rows, arms = int(random.choice([2000, 6000])), len(world.rates)
+    policy = str(random.choice(["uniform", "uneven", "one arm"]))
+    chances = {
+        "uniform": np.ones(arms),
+        "uneven": random.dirichlet(np.full(arms, 2.0)) + 0.2 / arms,
+        "one arm": np.where(np.arange(arms) == random.integers(arms), 4.0 * arms, 1.0),
+    }[policy]
+    times, which = world.times(random, rows), random.choice(arms, rows, p=chances / chances.sum())
+    delays = world.medians[which] * np.exp(world.spreads[which] * random.normal(size=rows))
+    converts = random.uniform(size=rows) < world.rates[which]
+    values = world.values[which, random.integers(world.values.shape[1], size=rows)]
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["arm", "action_time", "feedback_time", "value"])
+        for arm, start, delay, hit, value in zip(which, times, delays, converts, values, strict=True):
+            end = start + delay
+            shown = hit and end <= times[-1]  # the log ends with the last action
+            writer.writerow([f"arm {arm}", round(86400 * start), round(86400 * end) if shown else "", value if shown else ""])
+    return policy, rows
+
+
+def validate(index, folder):
+    """One environment: everything that is measured, as a dictionary."""
+    random = np.random.default_rng((2026, index))
+    while True:
+        world = environment(random)
+        policy, rows = write_log(world, random, folder / "log.csv")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                log = jb.load_log(folder / "log.csv", arm="arm", window=86400 * world.window, reward="value")
+            if len(log.arms) == len(world.rates) and log.converted:
+                break
+        except ValueError:
+            pass  # a log that is refused gives no advice: draw another
+    begin = time.time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        advice = jb.advise(log, rounds=ROUNDS, runs=RUNS, seed=index, learners=LABELS)
+    seconds = time.time() - begin
+    truth = {}
+    for place, ((label, constants), make) in enumerate(LEARNERS.items()):
+        lost = [regret(world, make, TRUE_RUNS, (index, place, batch)).mean() for batch in range(BATCHES)]
+        truth[f"{label}|{constants}"] = (float(np.mean(lost)), float(np.std(lost, ddof=1) / np.sqrt(BATCHES)))
+    label = advice.recommended or "uniform"
+    standing = next(one for one in advice.ranking() if one.label == label)
+    baseline = next(one for one in advice.ranking() if one.label == "uniform")
+    means = true_means(world)
+    return {
+        "index": index,
+        "arms": len(world.rates),
+        "rows": rows,
+        "policy": policy,
+        "binary": bool((world.values == 1).all()),
+        "window": world.window,
+        "differs": log.dependence.differs,
+        "advised": f"{label}|{advice.chosen[label][0]}",
+        "recommended": advice.recommended,
+        "interval": standing.lost,
+        "uniform_interval": baseline.lost,
+        "uniform_truth": float(ROUNDS * (means.max() - means.mean())),
+        "warned": advice.recommended is None or any(text.startswith("Warning") for text in advice.summary()),
+        "risk": advice.risk(label),
+        "truth": truth,
+        "seconds": seconds,
+    }
+
+
+def report(found):
+    """The numbers of docs/advice.md."""
+    advised = np.array([one["truth"][one["advised"]][0] for one in found])
+    best = np.array([min(mean for mean, _ in one["truth"].values()) for one in found])
+    uniform = np.array([one["uniform_truth"] for one in found])
+    ratio, above = advised / np.maximum(best, 1e-9), advised / np.maximum(uniform, 1e-9)
+    errors = np.array([one["truth"][one["advised"]][1] for one in found])
+    covered = np.array(
+        [one["interval"][1] - 2 * e <= a <= one["interval"][2] + 2 * e for one, a, e in zip(found, advised, errors, strict=True)]
+    )
+    even = np.array(
+        [one["uniform_interval"][1] <= u <= one["uniform_interval"][2] for one, u in zip(found, uniform, strict=True)]
+    )
+    warned = np.array([one["warned"] for one in found])
+    print(f"environments: {len(found)}; a learner was recommended in {sum(one['recommended'] is not None for one in found)}")
+    print(
+        "regret of the advised learner / best candidate: median {:.2f}, 90th percentile {:.2f}, largest {:.2f}".format(
+            *np.quantile(ratio, [0.5, 0.9, 1])
+        )
+    )
+    print(f"within 1.2 of the best candidate: {np.mean(ratio <= 1.2):.1%}; within 1.5: {np.mean(ratio <= 1.5):.1%}")
+    print(
+        "regret of the advised learner / uniform allocation: median {:.2f}, 90th percentile {:.2f}, largest {:.2f}".format(
+            *np.quantile(above, [0.5, 0.9, 1])
+        )
+    )
+    print(
+        f"worse than uniform allocation by over 10%: {int((above > 1.1).sum())}, of which without a warning: {int(((above > 1.1) & ~warned).sum())}"
+    )
+    print(f"a warning was given in {int(warned.sum())}")
+    print(
+        f"95% interval covers the true regret of the advised learner: {covered.mean():.1%}; of uniform allocation: {even.mean():.1%}"
+    )
+    print(f"seconds of one advice: median {np.median([one['seconds'] for one in found]):.0f}")
+    lost = np.sum(advised) / np.sum(uniform), np.sum(best) / np.sum(uniform)
+    print("total regret / that of uniform allocation: advised {:.2f}, best candidate of each {:.2f}".format(*lost))
+    for label in sorted({one["advised"] for one in found}):
+        print(f"  advised {sum(one['advised'] == label for one in found):3d} × {label}")
+    fixed = {name: np.sum([one["truth"][name][0] for one in found]) / np.sum(uniform) for name in found[0]["truth"]}
+    for name, value in sorted(fixed.items(), key=lambda one: one[1]):
+        print(f"  always {name}: {value:.2f}")
+
+
+def draw_figure(found, path):
+    from jaxbandit import plots
+
+    figure, panels = plots.figure(2)
+    advised = np.array([one["truth"][one["advised"]][0] for one in found])
+    best = np.array([min(mean for mean, _ in one["truth"].values()) for one in found])
+    uniform = np.array([one["uniform_truth"] for one in found])
+    for panel, values, title in zip(
+        panels,
+        (advised / best, advised / uniform),
+        ("Advised learner against the best candidate", "Advised learner against uniform allocation"),
+        strict=True,
+    ):
+        panel.plot(np.sort(values), np.arange(1, len(values) + 1) / len(values), color=plots.COLOURS[0], drawstyle="steps-post")
+        panel.axvline(1.2 if title.endswith("candidate") else 1.0, color="#666666", linewidth=0.8)
+        panel.set(xlabel="ratio of true regrets", ylabel="share of the environments", title=title, ylim=(0, 1.02))
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / "worlds.jsonl"
+    found = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    if not (options.report or options.figure):
+        jb.use_all_cores()
+        done = {one["index"] for one in found}
+        for index in range(options.worlds):
+            if index not in done:
+                found.append(validate(index, options.out))
+                with open(file, "a") as lines:
+                    lines.write(json.dumps(found[-1]) + "\n")
+    report(found)
+    if options.figure:
+        draw_figure(found, options.figure)
+
+
+if __name__ == "__main__":
+    main()

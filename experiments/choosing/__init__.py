@@ -1,0 +1,1 @@
+"""Comparison of learners over delay and horizon."""
