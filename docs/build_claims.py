@@ -1,6 +1,6 @@
 """The pages of a claims run, for the site and beside the scripts.
 
-    jaxbandit claims --out FOLDER
+    python -m experiments.claims --out FOLDER
     python docs/build_claims.py FOLDER
 
 Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the tables of verdicts and of what
@@ -14,7 +14,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from jaxbandit.claims.notation import typeset
+from experiments.claims.harness.notation import typeset
 
 DOCS = Path(__file__).parent
 STATEMENTS = DOCS.parent / "experiments" / "claims"

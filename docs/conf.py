@@ -13,7 +13,7 @@ from sphinx.errors import SphinxError
 from sphinx.util import logging
 
 import jaxbandit
-from jaxbandit.claims.notation import typeset
+from experiments.claims.harness.notation import typeset
 
 HERE = Path(__file__).parent
 LOGGER = logging.getLogger(__name__)

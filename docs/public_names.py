@@ -6,7 +6,8 @@ from types import ModuleType
 
 import jaxbandit as jb
 
-MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.measure, jb.plots, jb.theory)
+THEORY = (jb.theory.bounds, jb.theory.games, jb.theory.measurements, jb.theory.optimal_skipping)
+MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.measure, jb.plots, *THEORY)
 # What a user is given, or writes a class after, and does not call: a docstring is enough.
 GIVEN = {
     "Bound",
@@ -68,4 +69,4 @@ def _formula_is_due(value: object) -> bool:
     if value in (jb.Uniform, jb.QPMD, jb.BOLD):
         return False
     returns = inspect.signature(value).return_annotation if inspect.isfunction(value) else None
-    return value in jb.REGISTRY.values() or returns in (jb.theory.Bound, jb.theory.Rates, "Bound", "Rates")
+    return value in jb.REGISTRY.values() or returns in (jb.theory.bounds.Bound, jb.theory.bounds.Rates, "Bound", "Rates")
