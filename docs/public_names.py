@@ -18,7 +18,7 @@ GIVEN = {
     "Learner",
     "Log",
     "Losses",
-    "Moment",
+    "RoundInfo",
     "Observation",
     "Optimum",
     "Played",

@@ -53,13 +53,14 @@ from jaxbandit.logs import Log, load_log
 from jaxbandit.measure import ControlVariates
 from jaxbandit.results.result import Result
 from jaxbandit.results.statistics import Estimate
-from jaxbandit.sweeps import Entry, Spec, open_sweep, sweep
+from jaxbandit.sweeps import ORACLE, Entry, Spec, open_sweep, sweep
 from jaxbandit.testing import check_delays, check_learner, check_losses
 
 __all__ = [
     "BOLD",
     "KLUCB",
     "ODAAF",
+    "ORACLE",
     "QPMD",
     "REGISTRY",
     "Advice",

@@ -3,14 +3,14 @@
 - a learner: :class:`Learner` (or :class:`ImportanceWeighted`), which :class:`Round` and :class:`Observation` are given to;
 - a loss law: :class:`Losses`; a delay law: :class:`Delays`, with :data:`NEVER` for feedback that never comes;
 - :func:`pytree_dataclass` makes the class a pytree of its numbers; its fields are plain, or say more by :func:`number`,
-  :func:`whole_number`, :func:`static` and :func:`told`;
+  :func:`whole_number`, :func:`static` and :func:`given`;
 - :func:`float_dtype`, :func:`one_hot` and :func:`pick` help to write the methods.
 
 How: the pages "Adding a learner" and "Adding a law".
 """
 
 from jaxbandit._core.arms import one_hot, pick
-from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static, told, whole_number
+from jaxbandit._core.fields import float_dtype, given, number, pytree_dataclass, static, whole_number
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners import ImportanceWeighted, Learner, Observation, Round
 from jaxbandit.losses import Losses
@@ -24,11 +24,11 @@ __all__ = [
     "Observation",
     "Round",
     "float_dtype",
+    "given",
     "number",
     "one_hot",
     "pick",
     "pytree_dataclass",
     "static",
-    "told",
     "whole_number",
 ]

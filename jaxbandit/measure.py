@@ -1,7 +1,7 @@
 """Measurements made inside the loop over rounds: asked for by ``simulate(..., measure=(...,))``, and free when not.
 
 A measurement is a pytree with three pure methods, like a learner: ``init(num_arms, runs_shape) -> state``,
-``update(state, moment) -> state`` after every round, and ``read(state) -> {name: array [..., runs]}`` at every recorded
+``update(state, info) -> state`` after every round, and ``read(state) -> {name: array [..., runs]}`` at every recorded
 round. What it reads comes back as ``result.measured[name]``, ``[C, ..., runs]``.
 """
 
@@ -17,7 +17,7 @@ from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Round
 
 
-class Moment(NamedTuple):
+class RoundInfo(NamedTuple):
     """One round, as a measurement sees it at the end of round t.
 
     ``...`` is the shape of the runs, the ``runs_shape`` of ``init``: ``[runs]`` for a block of runs, ``[]`` where runs are evaluated
@@ -56,7 +56,7 @@ class Measurement(Protocol):
     """The protocol: any object with these three methods (and a pytree, if it has numbers)."""
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any: ...
-    def update(self, state: Any, moment: Moment) -> Any: ...
+    def update(self, state: Any, info: RoundInfo) -> Any: ...
     def read(self, state: Any) -> dict[str, jax.Array]: ...
 
 
@@ -79,12 +79,12 @@ class ControlVariates:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
-    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
+    def update(self, state: jax.Array, info: RoundInfo) -> jax.Array:
         # Constants to differentiation: the loop of a gradient shall not carry their tangents.
-        x, loss, means = jax.lax.stop_gradient((moment.probabilities, moment.loss, moment.means))
-        played = one_hot(moment.arm, state.shape[0])
-        weight = jnp.where(played, loss / pick(x, moment.arm), 0)
-        return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * moment.arm.ndim), 0)
+        x, loss, means = jax.lax.stop_gradient((info.probabilities, info.loss, info.means))
+        played = one_hot(info.arm, state.shape[0])
+        weight = jnp.where(played, loss / pick(x, info.arm), 0)
+        return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * info.arm.ndim), 0)
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"control_variates": state}
@@ -104,8 +104,8 @@ class Pulls:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), jnp.int32)
 
-    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
-        return state + one_hot(moment.arm, state.shape[0])
+    def update(self, state: jax.Array, info: RoundInfo) -> jax.Array:
+        return state + one_hot(info.arm, state.shape[0])
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"pulls": state}
@@ -127,8 +127,8 @@ class Probabilities:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())
 
-    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
-        return moment.probabilities.astype(state.dtype)
+    def update(self, state: jax.Array, info: RoundInfo) -> jax.Array:
+        return info.probabilities.astype(state.dtype)
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"probabilities": state}
@@ -151,9 +151,9 @@ class DynamicRegret:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state: Any, moment: Moment) -> Any:
-        above = moment.means - moment.means.min()
-        suffered = inner(moment.probabilities, above)
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        above = info.means - info.means.min()
+        suffered = inner(info.probabilities, above)
         return state.add(suffered)
 
     def read(self, state: Any) -> dict[str, jax.Array]:
@@ -178,10 +178,10 @@ class BestArm:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return jnp.zeros((), jnp.int32), jnp.zeros((num_arms, *runs_shape), jnp.int32), Sum.zero((num_arms,))
 
-    def update(self, state: Any, moment: Moment) -> Any:
+    def update(self, state: Any, info: RoundInfo) -> Any:
         _, pulls, excess = state
-        pulls = pulls + one_hot(moment.arm, pulls.shape[0])
-        return moment.t, pulls, excess.add(moment.means - moment.means.min())
+        pulls = pulls + one_hot(info.arm, pulls.shape[0])
+        return info.t, pulls, excess.add(info.means - info.means.min())
 
     def read(self, state: Any) -> dict[str, jax.Array]:
         t, pulls, excess = state

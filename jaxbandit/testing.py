@@ -35,7 +35,7 @@ from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.delays import ArmDependent, Delays, Fixed, PacketLoss, UniformRandom
 from jaxbandit.learners.base import Learner, as_learner
-from jaxbandit.losses import Bernoulli, Losses, ThroughStates
+from jaxbandit.losses import Bernoulli, IntermediateStates, Losses
 
 ROUNDS, RUNS = 200, 8
 SAMPLES = 20_000
@@ -181,8 +181,8 @@ def check_delays(delays: Any, *, num_arms: int = 3, rounds: int = 1000) -> None:
     validate_delays(delays, num_arms)
     try_delays(delays, num_arms, rounds)
     name, law = _name("delays", delays), canonical(delays).prepare()
-    told = (jnp.int32(1), *(jnp.zeros(() if delays.shared else 4, kind) for kind in (jnp.int32, float_dtype(), float_dtype())))
-    _check_deterministic(name, "draw", lambda law, *told: law.draw(*told), law, *told)
+    given = (jnp.int32(1), *(jnp.zeros(() if delays.shared else 4, kind) for kind in (jnp.int32, float_dtype(), float_dtype())))
+    _check_deterministic(name, "draw", lambda law, *given: law.draw(*given), law, *given)
     drawn = np.asarray(delays_of(law, some_rounds(rounds, delays.length), some_arms(num_arms)))  # [T, arm, loss, noise]
     if delays.oblivious and (drawn != drawn[:, :1, :1]).any():
         raise ValueError(f"{name}: oblivious is True, but draw looks at arm or loss; leave oblivious out of the class")
@@ -198,14 +198,14 @@ def check_delays(delays: Any, *, num_arms: int = 3, rounds: int = 1000) -> None:
         raise ValueError(f"{name}: longest() is {longest:g}, but draw gives {coming.max()}")
     if not delays.shared:
         _check_runs_of_delays(name, law, num_arms)
-    _check_batches(name, lambda law: law.prepare().draw(*told), delays)
+    _check_batches(name, lambda law: law.prepare().draw(*given), delays)
 
 
 def _check_runs_of_delays(name: str, law: Delays, num_arms: int) -> None:
     keys, runs = jax.random.split(jax.random.key(9), 4), (256,)
     arm, loss = jax.random.randint(keys[0], runs, 0, num_arms), jax.random.uniform(keys[1], runs, float_dtype())
     noise, order = jax.random.uniform(keys[2], runs, float_dtype(), 1e-7, 1), jax.random.permutation(keys[3], runs[0])
-    draw = jax.jit(lambda law, *told: jnp.broadcast_to(law.draw(jnp.int32(1), *told), runs))
+    draw = jax.jit(lambda law, *given: jnp.broadcast_to(law.draw(jnp.int32(1), *given), runs))
     if not _same(draw(law, arm, loss, noise)[order], draw(law, arm[order], loss[order], noise[order])):
         raise ValueError(f"{name}: draw lets the delay of one run depend on the others; use no sums over runs")
 
@@ -224,10 +224,10 @@ def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
     if not signals:
         return Bernoulli(means)
     if signals == 1 or arms == 1:
-        return ThroughStates(np.full((arms, signals), 1 / signals), Bernoulli(np.resize(means, signals)))
+        return IntermediateStates(np.full((arms, signals), 1 / signals), Bernoulli(np.resize(means, signals)))
     places = np.linspace(0, arms - 1, signals)
     transitions = np.stack([np.interp(np.arange(arms), places, one) for one in np.eye(signals)], 1)
-    return ThroughStates(transitions, Bernoulli(np.interp(places, np.arange(arms), means)))
+    return IntermediateStates(transitions, Bernoulli(np.interp(places, np.arange(arms), means)))
 
 
 def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:

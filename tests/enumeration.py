@@ -197,10 +197,10 @@ class Chance:
     def init(self, num_arms, runs_shape):
         return jnp.ones(runs_shape, float_dtype())
 
-    def update(self, state, moment):
-        high = moment.loss == pick(self.law.values[:, 1], moment.arm)
-        chance = pick(self.law.chances, moment.arm)
-        return state * pick(moment.probabilities, moment.arm) * jnp.where(high, chance, 1 - chance)
+    def update(self, state, info):
+        high = info.loss == pick(self.law.values[:, 1], info.arm)
+        chance = pick(self.law.chances, info.arm)
+        return state * pick(info.probabilities, info.arm) * jnp.where(high, chance, 1 - chance)
 
     def read(self, state):
         return {"chance": state}

@@ -150,7 +150,7 @@ def play(kind, made):
     parts = {**GOOD, kind: made}
     if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3):
         parts["losses"] = LAW_OF_STATES
-    if isinstance(made, jb.delays.Pieces):
+    if isinstance(made, jb.delays.CompositeFeedback):
         parts["learner"] = jb.CoLo(jb.TsallisINF(), 2)
     result = jb.simulate(
         parts["learner"], parts["losses"], parts["delays"], rounds=40, runs=2, seed=0, record=2, probabilities=True

@@ -286,9 +286,9 @@ def test_a_delay_that_is_traced_needs_its_bound():
 
 @pytest.mark.filterwarnings("error", "ignore:.*it plays nearly uniformly for about")
 def test_a_short_max_delay_is_legal_and_warned_about_once():
-    from jaxbandit._checks import cautions
+    from jaxbandit._checks import warn
 
-    cautions._warned.clear()
+    warn._warned.clear()
     with pytest.warns(UserWarning, match=r"BestOfBothWorlds\(max_delay=2\): delays of 4 can come"):
         jb.simulate(**{**GOOD, "learner": jb.BestOfBothWorlds(2)})
     jb.simulate(**{**GOOD, "learner": jb.BestOfBothWorlds(2)})

@@ -338,7 +338,7 @@ LAWS = [
     L.DelayMatchedSwitching(20, arms=3),
     L.Corrupted(L.Bernoulli(MEANS), budget=50.0),
     L.Drifting(MEANS, MEANS[::-1], rounds=300),
-    L.ThroughStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
+    L.IntermediateStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
     L.ZeroInflated([MEANS], [1], [[0.5, 1.0]] * 3),
     D.Fixed(7),
     D.UniformRandom(2, 9),
@@ -355,7 +355,7 @@ LAWS = [
     D.Empirical([1, 2, 3, 40]),
     D.EmpiricalByArm([[1, 2], [3, 40], [0, 9]]),
     D.DelayAsPayoff(20),
-    D.Pieces([0.5, 0.2, 0.3]),
+    D.CompositeFeedback([0.5, 0.2, 0.3]),
 ]
 
 
@@ -397,7 +397,7 @@ class Inner(Losses):
         return (noise < pick(self.means, arm)).astype(self.means.dtype)
 
 
-TOLD = [
+GIVEN = [
     (
         {"delays": BoundAsLeaf()},
         r"BoundAsLeaf\(bound=…\): bound must be known .*write bound: int = jb.extend.static\(default=8\)",
@@ -411,7 +411,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), TOLD, ids=[str(number) for number in range(len(TOLD))])
+@pytest.mark.parametrize(("change", "message"), GIVEN, ids=[str(number) for number in range(len(GIVEN))])
 def test_simulate_tells_before_it_compiles(change, message, monkeypatch):
     monkeypatch.setattr(Player, "advance", lambda *_: pytest.fail("something was traced before the input was checked"))
     game = {"learner": jb.TsallisINF(), "losses": L.Bernoulli(MEANS), "delays": THREE, **change}

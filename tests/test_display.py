@@ -114,7 +114,7 @@ def test_summary_by_hand(result):
     summary, last = result.summary(), np.sort(result.regret[-1].astype(float))
     assert (summary.runs, summary.rounds) == (32, 400)
     np.testing.assert_allclose(summary.median, (last[15] + last[16]) / 2)
-    assert last[29] <= summary.unlucky <= last[31] == summary.worst
+    assert last[29] <= summary.quantile_95 <= last[31] == summary.worst
     assert summary.lost == result.lost.sum()
     np.testing.assert_allclose(summary.mean_delay, result.total_delay.sum() / (32 * 400))
     assert summary.low < summary.regret < summary.high

@@ -10,7 +10,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._checks.inputs import check_fields
-from jaxbandit._core.fields import Limits, limits, number, pytree_dataclass, static, told
+from jaxbandit._core.fields import Limits, given, limits, number, pytree_dataclass, static
 
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
@@ -19,7 +19,7 @@ FACTS["mean_delay"] = 3
 FACTS["conversion_curve"] = [0.2, 0.5, 1.0]
 STATES = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
 FACTS |= {"transitions": STATES, "signals": 2}
-LAW_OF_STATES = jb.losses.ThroughStates(STATES, jb.losses.Bernoulli([0.1, 0.7]))
+LAW_OF_STATES = jb.losses.IntermediateStates(STATES, jb.losses.Bernoulli([0.1, 0.7]))
 GIVEN = {
     "means": [0.2, 0.5, 0.6],
     "losses": np.full((ROUNDS, ARMS), 0.5),
@@ -64,7 +64,7 @@ def example(cls):
             values["base"] = jb.TsallisINF() if issubclass(cls, jb.learners.Learner) else jb.losses.Bernoulli(GIVEN["means"])
         elif field.name == "laws":
             values["laws"] = [jb.delays.Fixed(1), jb.delays.Fixed(3), jb.delays.UniformRandom(0, 4)]
-        elif cls is jb.losses.ThroughStates and field.name == "losses":
+        elif cls is jb.losses.IntermediateStates and field.name == "losses":
             values["losses"] = LAW_OF_STATES.losses
         else:
             values[field.name] = GIVEN[field.name]
@@ -140,7 +140,7 @@ def test_delays_at_the_ends_of_their_ranges(cls, field):
 class Declared(jb.learners.Learner):
     size: int = static(default=2, low=1, high=9)
     weights: object = number(default=(0.5, 0.5), low=0.1, high=2.0, axes="K")
-    gap: object = told("gap", default=0.1, high=1.0)
+    gap: object = given("gap", default=0.1, high=1.0)
     free: object = -3.0
 
 

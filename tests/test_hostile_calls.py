@@ -97,14 +97,14 @@ def test_a_branch_on_a_traced_number_is_explained():
 
 @pytree_dataclass
 class Seen:
-    """Sums of all numbers of a moment that are one for each run, and their shapes."""
+    """Sums of all numbers of a info that are one for each run, and their shapes."""
 
     def init(self, num_arms, runs_shape):
         return jnp.zeros((3, *runs_shape), jnp.int32)
 
-    def update(self, state, moment):
-        assert moment.delay.shape == moment.outstanding.shape == moment.arrivals.shape == moment.arm.shape
-        return jnp.stack([state[0] + moment.delay, state[1] + moment.outstanding, state[2] + moment.arrivals])
+    def update(self, state, info):
+        assert info.delay.shape == info.outstanding.shape == info.arrivals.shape == info.arm.shape
+        return jnp.stack([state[0] + info.delay, state[1] + info.outstanding, state[2] + info.arrivals])
 
     def read(self, state):
         return {"seen": state}
@@ -119,14 +119,12 @@ def test_a_measurement_sees_a_number_for_each_run(delays):
 
 @pytree_dataclass
 class Growing(Seen):
-    def update(self, state, moment):
+    def update(self, state, info):
         return state.astype(float_dtype())
 
 
 def test_a_measurement_whose_state_changes_its_type_is_named():
-    with pytest.raises(
-        TypeError, match=r"measure=\[Growing\(…\)\]: update\(state, moment\) gives float32.* where init gave int32"
-    ):
+    with pytest.raises(TypeError, match=r"measure=\[Growing\(…\)\]: update\(state, info\) gives float32.* where init gave int32"):
         jb.simulate(**GOOD | {"measure": [Growing()]})
 
 

@@ -20,8 +20,8 @@ class Plays:
     def init(self, num_arms, runs_shape):
         return jnp.zeros(runs_shape, jnp.int32), jnp.zeros((num_arms, *runs_shape))
 
-    def update(self, state, moment):
-        return moment.arm, jnp.broadcast_to(moment.means.reshape(-1, *[1] * moment.arm.ndim), state[1].shape)
+    def update(self, state, info):
+        return info.arm, jnp.broadcast_to(info.means.reshape(-1, *[1] * info.arm.ndim), state[1].shape)
 
     def read(self, state):
         return {"arm": state[0], "means": state[1]}

@@ -25,7 +25,7 @@ class Failing:
         self._fail("init")
         return jnp.zeros(runs_shape)
 
-    def update(self, state, moment):
+    def update(self, state, info):
         self._fail("update")
         return state + 1
 

@@ -6,15 +6,15 @@ import warnings
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._checks import cautions
 from jaxbandit._checks import inputs as validation
+from jaxbandit._checks import warn
 
 LOSSES = jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.9])
 
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet(monkeypatch):
-    monkeypatch.setattr(cautions, "_warned", set())
+    monkeypatch.setattr(warn, "_warned", set())
 
 
 def notes(learner, losses, rounds, delays=None):

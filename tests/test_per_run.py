@@ -79,7 +79,11 @@ PLAY = dict(rounds=10, runs=2, key=KEY)
             "starts must be the first rounds of the 2 phases",
         ),
         (
-            {"losses": jb.losses.ThroughStates(np.array([[[0.5, 0.2]] * 2, [[0.5, 0.8]] * 2]), jb.losses.Bernoulli([0.1, 0.9]))},
+            {
+                "losses": jb.losses.IntermediateStates(
+                    np.array([[[0.5, 0.2]] * 2, [[0.5, 0.8]] * 2]), jb.losses.Bernoulli([0.1, 0.9])
+                )
+            },
             "row 0 of transitions of run 1 sums to 0.4",
         ),
         ({"losses": jb.losses.Bernoulli(np.array([[0.1, 0.2], [0.1, 1.2]]))}, "1.2 of run 1 does not"),
@@ -97,7 +101,7 @@ def test_values_are_accepted_of_which_no_extreme_would_be():
     """Rows of transitions sum to 1 in each run; the smallest of all runs do not."""
     transitions = np.array([[[0.2, 0.7], [0.8, 0.3]], [[0.5, 0.5], [0.5, 0.5]]])  # [K, S, runs]
     states = jb.losses.Bernoulli([0.0, 1.0])
-    result = jb.simulate(jb.Uniform(), jb.losses.ThroughStates(transitions, states), jb.delays.Fixed(1), **PLAY, record=[10])
+    result = jb.simulate(jb.Uniform(), jb.losses.IntermediateStates(transitions, states), jb.delays.Fixed(1), **PLAY, record=[10])
     np.testing.assert_allclose(result.regret, [[5 * 0.3, 5 * 0.2]], rtol=1e-5)
 
 

@@ -31,7 +31,7 @@ FEW = [
     ("ucb1", "switching", "trace", 5),
     ("tsallis-inf", "delay-matched-switching", "fixed", 6),
     ("tsallis-inf", "zero-inflated", "empirical-by-arm", 7),
-    ("estimated-state-exp3", "through-states", "outlier", 9),  # of normal losses, clipped
+    ("estimated-state-exp3", "intermediate-states", "outlier", 9),  # of normal losses, clipped
 ]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._provenance.user_code import SCHEME, check_identity, code_digest
+from jaxbandit._provenance.identity import check_identity
+from jaxbandit._provenance.user_code import SCHEME, code_digest
 from jaxbandit.gradients.record import CODE
 from jaxbandit.results.result import Result
 
@@ -283,7 +284,7 @@ def test_a_tuning_of_edited_code_is_not_resumed(own, tmp_path):
 
 def test_a_static_function_has_the_same_fingerprint_in_every_process(own, tmp_path):
     own()
-    script = "import jax, own_code; from jaxbandit.results.result import fingerprint; f = own_code.Holder()\n"
+    script = "import jax, own_code; from jaxbandit._provenance.identity import fingerprint; f = own_code.Holder()\n"
     script += "junk = [object() for _ in range({})]; print(fingerprint(f, None, None, jax.random.key(0))['learner'])"
     path = [str(tmp_path), *sys.path]
     found = {

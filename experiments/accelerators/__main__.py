@@ -20,8 +20,8 @@ from jaxbandit._engine.game import Game
 from jaxbandit.cli import main_of
 from jaxbandit.cli.app import ALL_OR_NOTHING
 from jaxbandit.cli.doctor import RUNS, about, game_of, print_report
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import Whole, check_folder
-from jaxbandit.cli.speaking import CommandError
 
 RECORDED = 50  # rounds at which the compiled program records the regret
 NAME = "python -m experiments.accelerators"

@@ -32,7 +32,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit.cli.doctor import game_of
 from jaxbandit.learners.base import Learner
 from jaxbandit.learners.tsallis import TsallisINF
-from jaxbandit.measure import Moment
+from jaxbandit.measure import RoundInfo
 
 DTYPES = {"pred": np.bool_, "s32": np.int32, "u32": np.uint32, "f32": np.float32}
 ALIGNED = 256  # bytes
@@ -255,9 +255,9 @@ class Decisions:
         none = jnp.zeros((num_arms, *runs_shape), float_dtype())
         return {"arm": jnp.zeros(runs_shape, jnp.int32), "probabilities": none, "baseline": none}
 
-    def update(self, state: dict[str, jax.Array], moment: Moment) -> dict[str, jax.Array]:
-        x = moment.probabilities
-        return {"arm": moment.arm, "probabilities": x, "baseline": self.learner.baseline(moment.round, x)}
+    def update(self, state: dict[str, jax.Array], info: RoundInfo) -> dict[str, jax.Array]:
+        x = info.probabilities
+        return {"arm": info.arm, "probabilities": x, "baseline": self.learner.baseline(info.round, x)}
 
     def read(self, state: dict[str, jax.Array]) -> dict[str, jax.Array]:
         return state

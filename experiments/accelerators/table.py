@@ -31,7 +31,7 @@ from jaxbandit.learners import REGISTRY
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
 D, L = jb.delays, jb.losses
-TOLD = {  # what learners must be told, for a delay of 10
+GIVEN = {  # what learners must be told, for a delay of 10
     "bobw": (10,),
     "asymmetric-bobw": (10,),
     "arm-dependent": (10,),
@@ -68,7 +68,7 @@ LOSSES = {
     "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
     "delay-matched switching": L.DelayMatchedSwitching(10, ARMS),
     "drifting": L.Drifting(means(), means()[::-1], ROUNDS),
-    "through-states": L.ThroughStates(np.eye(ARMS), L.Bernoulli(means())),
+    "intermediate-states": L.IntermediateStates(np.eye(ARMS), L.Bernoulli(means())),
 }
 DELAYS = {
     "fixed": D.Fixed(10),
@@ -90,11 +90,11 @@ Row = tuple[Any, Any, Any, dict[str, Any] | None]  # learner, losses, delays; wh
 
 def games() -> dict[str, Row]:
     """One part changes at a time, and learners also meet a delay for each play."""
-    learners = {name: cls(*TOLD.get(name, ())) for name, cls in REGISTRY.items()}
+    learners = {name: cls(*GIVEN.get(name, ())) for name, cls in REGISTRY.items()}
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
-    coins_of = {name: LOSSES["through-states"] if one.num_signals else coins for name, one in learners.items()}
+    coins_of = {name: LOSSES["intermediate-states"] if one.num_signals else coins for name, one in learners.items()}
     made: dict[str, Row] = {f"{name}, fixed": (one, coins_of[name], fixed, None) for name, one in learners.items()}
-    made["colo, pieces"] = (learners["colo"], coins, D.Pieces(np.full(11, 1 / 11)), None)
+    made["colo, pieces"] = (learners["colo"], coins, D.CompositeFeedback(np.full(11, 1 / 11)), None)
     made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}
     made |= {f"bobw, delays {name}": (learners["bobw"], coins, one, None) for name, one in DELAYS.items() if name != "fixed"}
     return made | {

@@ -29,8 +29,8 @@ from experiments.bench.report import Ratio, Tables, figure, report
 from jaxbandit._core.fields import facts
 from jaxbandit._engine import choose
 from jaxbandit._io.files import write_whole
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import check_folder, check_new
-from jaxbandit.cli.speaking import CommandError
 from jaxbandit.plots.panels import save_png
 from jaxbandit.testing import losses_to_play
 
@@ -149,14 +149,14 @@ def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
     }[setting.law]()
     cls = jb.REGISTRY[setting.learner]
     known = {**FACTS, "max_delay": longest}
-    told = {field: known[fact] for field, fact in facts(cls).items() if fact in known}
+    given = {field: known[fact] for field, fact in facts(cls).items() if fact in known}
     names = {field.name for field in dataclasses.fields(cls)}
-    told |= {"base": jb.TsallisINF()} if "base" in names else {}
-    told |= {"capacity": 64} if "capacity" in names - {*told} else {}
+    given |= {"base": jb.TsallisINF()} if "base" in names else {}
+    given |= {"capacity": 64} if "capacity" in names - {*given} else {}
     means = np.array([0.3, *[0.5] * (setting.arms - 1)])
     if "transitions" in names:
-        told["transitions"] = np.full((setting.arms, FACTS["signals"]), 1 / FACTS["signals"])
-    learner = cls(**told)
+        given["transitions"] = np.full((setting.arms, FACTS["signals"]), 1 / FACTS["signals"])
+    learner = cls(**given)
     return learner, losses_to_play(learner, means), delays
 
 

@@ -91,7 +91,7 @@ def of_vowpal_wabbit(calls: int) -> Cost | None:
     return cost(decide, lambda drawn, loss: model.learn(f"{drawn[0] + 1}:{loss}:{drawn[1]} | constant"), calls)
 
 
-def told(one: Cost | None, than: Cost | None = None) -> str:
+def shown(one: Cost | None, than: Cost | None = None) -> str:
     if one is None:
         return "–"
     times = "" if than is None else f" ({one.wall / than.wall:.2g}×)"
@@ -100,7 +100,7 @@ def told(one: Cost | None, than: Cost | None = None) -> str:
 
 def every_learner() -> dict[str, Any]:
     """The registry, told of ``WAIT`` and a horizon; wrappers play Tsallis-INF."""
-    told: dict[str, Any] = {
+    given: dict[str, Any] = {
         "max_delay": WAIT,
         "horizon": 5000,
         "total_delay": 5000 * WAIT,
@@ -108,10 +108,10 @@ def every_learner() -> dict[str, Any]:
         "max_missing": WAIT,
         "mean_delay": WAIT,
     }
-    told["conversion_curve"] = [0.0] * WAIT + [1.0, 1.0]
+    given["conversion_curve"] = [0.0] * WAIT + [1.0, 1.0]
     wrapped = {name: jb.REGISTRY[name](jb.TsallisINF(), capacity=2 * WAIT) for name in ("qpm-d", "bold")}
     others = {
-        name: cls(**{field: told[fact] for field, fact in facts(cls).items() if fact in told})
+        name: cls(**{field: given[fact] for field, fact in facts(cls).items() if fact in given})
         for name, cls in jb.REGISTRY.items()
         if name not in wrapped and not cls.num_signals  # what shows at once cannot be told to an agent
     }
@@ -122,7 +122,7 @@ def table_of_every_learner() -> None:
     print("One agent, µs of one decision: wall (median) / processor\n\n| learner | µs |\n|---|---|")
     costs = {name: of_agent(jb.Agent(learner, ARMS, jax.random.key(0)), 400) for name, learner in every_learner().items()}
     for name, one in sorted(costs.items(), key=lambda item: item[1].wall):
-        print(f"| {name} | {told(one)} |")
+        print(f"| {name} | {shown(one)} |")
 
 
 def main() -> None:
@@ -139,13 +139,13 @@ def table_beside_others() -> None:
     for name, learner in LEARNERS.items():
         key = jax.random.key(0)
         mine = of_agent(jb.Agent(learner, ARMS, key), 2000)
-        cells = [told(mine)]
+        cells = [shown(mine)]
         with tempfile.TemporaryDirectory() as folder:
             for flush in (True, False):
                 with jb.Agent.open(Path(folder, f"{flush}.db"), learner, ARMS, key, flush=flush) as agent:
-                    cells.append(told(of_agent(agent, 500), mine))
-        cells.append(told(of_mabwiser(name, 2000), mine) if name in ("thompson", "ucb1") else "–")
-        cells.append(told(of_vowpal_wabbit(2000), mine) if name == "thompson" else "–")
+                    cells.append(shown(of_agent(agent, 500), mine))
+        cells.append(shown(of_mabwiser(name, 2000), mine) if name in ("thompson", "ucb1") else "–")
+        cells.append(shown(of_vowpal_wabbit(2000), mine) if name == "thompson" else "–")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     print(f"\nA fleet of {FLEET:,}: million decisions a second, by wall time (median) / by processor time\n")
     print("| " + " | ".join(LEARNERS) + " |\n" + "|---" * len(LEARNERS) + "|")

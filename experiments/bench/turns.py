@@ -42,7 +42,7 @@ LEARNERS = [
     "uniform",
 ]
 # What learners must be told, by the name of their fields; any numbers do.
-TOLD = {"max_delay": 127, "delay": 10, "horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "capacity": 64}
+GIVEN = {"max_delay": 127, "delay": 10, "horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "capacity": 64}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ def work(setting: Setting) -> None:
     warnings.simplefilter("ignore")  # constants of learners do not matter here
     cls = jb.REGISTRY[setting.learner]
     needed = [one.name for one in dataclasses.fields(cls) if one.default is one.default_factory is dataclasses.MISSING]
-    learner = cls(**{name: jb.TsallisINF() if name == "base" else TOLD[name] for name in needed})
+    learner = cls(**{name: jb.TsallisINF() if name == "base" else GIVEN[name] for name in needed})
     losses = jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)])
     delays = jb.delays.Fixed(10) if setting.law == "fixed" else jb.delays.Geometric(10.0, bound=127)
     calls = 20 if setting.rounds == 1 else 1

@@ -6,8 +6,8 @@ from experiments.claims.harness import runner
 from jaxbandit._engine.devices import count_cores
 from jaxbandit.cli import main_of
 from jaxbandit.cli.app import RESUMABLE
+from jaxbandit.cli.errors import FAILED, CommandError
 from jaxbandit.cli.options import check_folder, check_new
-from jaxbandit.cli.speaking import FAILED, CommandError
 
 
 def claims(

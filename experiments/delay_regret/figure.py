@@ -21,7 +21,7 @@ DELAYS = (1, 10, 50, 250)
 HERE = Path(__file__).parent
 
 
-def told(delay):
+def given(delay):
     """What a learner may have to be told, by the name of its field."""
     return {
         "max_delay": delay,
@@ -35,15 +35,15 @@ def told(delay):
     }
 
 
-def can_be_told(name):
+def can_be_given(name):
     """Whether the facts above are all that a learner needs; the others are for other games."""
     fields = jb.REGISTRY[name].__dataclass_fields__.values()
-    return all(field.name in told(1) for field in fields if field.default is MISSING and field.init)
+    return all(field.name in given(1) for field in fields if field.default is MISSING and field.init)
 
 
 def learner(name, delay):
     cls = jb.REGISTRY[name]
-    return cls(**{field: value for field, value in told(delay).items() if field in cls.__dataclass_fields__})
+    return cls(**{field: value for field, value in given(delay).items() if field in cls.__dataclass_fields__})
 
 
 def games(delay):
@@ -59,7 +59,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = list(dict.fromkeys(next(n for n in jb.REGISTRY if jb.REGISTRY[n] is cls) for cls in jb.REGISTRY.values()))
-    left_out = [name for name in names if not can_be_told(name)]
+    left_out = [name for name in names if not can_be_given(name)]
     names = [name for name in names if name not in left_out]
     print("left out, because they must be told what this game has not:", ", ".join(left_out) or "none")
     found = np.zeros((2, 2, len(names), len(DELAYS)))  # mean and error, of games, learners, delays

@@ -32,11 +32,11 @@ class Drift:
         past = jnp.full((max(self.delay, 1), num_arms, *runs_shape), 1 / num_arms, float_dtype())
         return past, jnp.ones(runs_shape, float_dtype())
 
-    def update(self, state, moment):
+    def update(self, state, info):
         past, largest = state
-        row = (moment.t % past.shape[0]).astype(jnp.int32)
-        ratio = (moment.probabilities / past[row]).max(0)
-        return past.at[row].set(moment.probabilities), jnp.maximum(largest, ratio)
+        row = (info.t % past.shape[0]).astype(jnp.int32)
+        ratio = (info.probabilities / past[row]).max(0)
+        return past.at[row].set(info.probabilities), jnp.maximum(largest, ratio)
 
     def read(self, state):
         return {"drift": state[1]}

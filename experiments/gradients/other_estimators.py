@@ -61,14 +61,14 @@ class Moves:
             "moves": jnp.zeros((self.rounds, numbers, *runs_shape), float_dtype()),
         }
 
-    def update(self, state: dict[str, jax.Array], moment: Any) -> dict[str, jax.Array]:
-        x, arm = moment.probabilities, moment.arm
+    def update(self, state: dict[str, jax.Array], info: Any) -> dict[str, jax.Array]:
+        x, arm = info.probabilities, info.arm
         moves, arms = x - lax.stop_gradient(x), jnp.arange(x.shape[0]).reshape(-1, *[1] * arm.ndim)
         if not self.by_arm:
             start, played = sums(jnp.where(arms < arm, moves, 0), jnp.where(arms == arm, moves, 0))
             end = jnp.where(arm == x.shape[0] - 1, 0, start + played)  # the last cell ends at 1
             moves = jnp.stack([-end, start]) / lax.stop_gradient(pick(x, arm))
-        row = moment.t - 1
+        row = info.t - 1
         return {"arms": write_row(state["arms"], arm, row), "moves": write_row(state["moves"], moves, row)}
 
     def read(self, state: dict[str, jax.Array]) -> dict[str, jax.Array]:

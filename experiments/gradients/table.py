@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 import jaxbandit as jb
-from jaxbandit._core.fields import pytree_dataclass, told
+from jaxbandit._core.fields import given, pytree_dataclass
 from jaxbandit.learners.ftrl import log_arms
 
 ROUNDS, ARMS, DELAY, GAP = 2000, 5, 5, 0.2
@@ -44,7 +44,7 @@ ROWS = {
 class Scaled(jb.BestOfBothWorlds):
     """The learner of the paper with η₀ and γ₀ times a factor."""
 
-    max_delay: ArrayLike = told("max_delay", default=float(DELAY))
+    max_delay: ArrayLike = given("max_delay", default=float(DELAY))
     tsallis_start: ArrayLike = 1.0
     entropy_start: ArrayLike = 1.0
 

@@ -109,7 +109,7 @@ def states(seed: int = 1) -> Iterator[tuple]:
         arms, delay, name = row["K"], row["d"], row["learner"]
 
         def regret(key, transitions, start, end, name=name, arms=arms, delay=delay):
-            losses = L.ThroughStates(transitions, L.Drifting(start, end, rounds))
+            losses = L.IntermediateStates(transitions, L.Drifting(start, end, rounds))
             player, waits = learner(name, transitions, arms, delay), D.Fixed(delay)
             game = jb.rollout(player, losses, waits, rounds=jnp.int32(rounds), runs=RUNS_EACH, key=key, record=[rounds])
             return game.regret[-1]

@@ -101,7 +101,7 @@ def sums(delay):
 
 def pieces(delay):
     """Mean losses .3 and .7, each spread evenly over the round of the play and ``delay`` more; only the sum of what comes in a round is seen."""
-    spread, whole = D.Pieces(np.full(delay + 1, 1 / (delay + 1))), D.Fixed(delay)
+    spread, whole = D.CompositeFeedback(np.full(delay + 1, 1 / (delay + 1))), D.Fixed(delay)
     losses = L.Bernoulli([0.3, 0.7])
     return {
         "`CoLo(TsallisINF)`": (jb.CoLo(jb.TsallisINF(), delay), losses, spread),
@@ -116,7 +116,7 @@ def states(delay):
     """K = 20 arms lead to 4 states of mean losses .2, .4, .6 and .8, with probabilities drawn once (Dirichlet, 1.5); the state is seen at
     once, the loss ``delay`` rounds later."""
     transitions = np.random.default_rng(0).dirichlet(1.5 * np.ones(4), 20)
-    losses = L.ThroughStates(transitions, L.Bernoulli([0.2, 0.4, 0.6, 0.8]))
+    losses = L.IntermediateStates(transitions, L.Bernoulli([0.2, 0.4, 0.6, 0.8]))
     own = np.sqrt(np.log(20) / (20 * ROUNDS * np.e / 2))  # what the next learner's rate is a multiple of
     by_arms = jb.DelayedExponentialWeights(ROUNDS, 0, 0, scale=np.sqrt(2 * np.log(20) / ((20 + delay) * ROUNDS)) / own)
     learners = {

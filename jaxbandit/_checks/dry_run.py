@@ -18,11 +18,11 @@ from jaxbandit._core import randomness
 from jaxbandit._core.fields import (
     MOST_ROUNDS,
     canonical,
+    explain_tracing,
     field_values,
     float_dtype,
     is_concrete,
     show,
-    told_that_numbers_are_traced,
 )
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners.base import Learner, Observation, Round, as_learner
@@ -101,8 +101,8 @@ def some_arms(num_arms: int) -> np.ndarray:
 
 # Asked for their shapes only, and by functions that live as long as the module: JAX then traces each class once.
 _expected = jax.jit(lambda law, t: law.expected(t))
-_sample = jax.jit(lambda law, *told: law.sample(*told))
-_draw = jax.jit(lambda law, *told: law.draw(*told))
+_sample = jax.jit(lambda law, *given: law.sample(*given))
+_draw = jax.jit(lambda law, *given: law.draw(*given))
 _init = jax.jit(lambda learner, num_arms, runs: learner.init(num_arms, runs), static_argnums=(1, 2))
 _act = jax.jit(lambda learner, state, runs: learner.act(state, a_round(runs)), static_argnums=2)
 _signalled = jax.jit(lambda learner, state, memo, runs: a_signal(learner, state, memo, runs), static_argnums=3)
@@ -113,13 +113,13 @@ def try_losses(losses: Losses, horizon: int) -> None:
     """Raise if means or losses have the wrong shape or leave [0, 1]."""
     name, law, K = f"losses={type(losses).__name__}(…)", canonical(losses), losses.num_arms
     t = jax.ShapeDtypeStruct((), jnp.int32)
-    with told_that_numbers_are_traced(f"{name}: expected(t)"):
+    with explain_tracing(f"{name}: expected(t)"):
         means = _expected.eval_shape(law, t)
     _shape(name, "expected(t)", means, (K,), f"the means of {K} arms")
     for runs in ((), (5,)):
         arm = jax.ShapeDtypeStruct(runs, jnp.int32)
         noise = jax.ShapeDtypeStruct(runs, jax.random.key(0).dtype if losses.needs_key else float_dtype())
-        with told_that_numbers_are_traced(f"{name}: sample(t, arm, noise)"):
+        with explain_tracing(f"{name}: sample(t, arm, noise)"):
             found = _sample.eval_shape(law, t, arm, noise)
         _shape(name, "sample(t, arm, noise)", found, runs, "one loss for each run")
     if not _numbers_known(losses):
@@ -150,7 +150,7 @@ def try_delays(delays: Delays, num_arms: int, horizon: int) -> None:
     for runs in ((), (5,)):
         arm, loss = jax.ShapeDtypeStruct(runs, jnp.int32), jax.ShapeDtypeStruct(runs, float_dtype())
         noise = jax.ShapeDtypeStruct((), float_dtype()) if delays.shared else loss
-        with told_that_numbers_are_traced(f"{name}: draw(t, arm, loss, noise)"):
+        with explain_tracing(f"{name}: draw(t, arm, loss, noise)"):
             found = _draw.eval_shape(law, t, arm, loss, noise)
         if found.shape != ():
             _shape(name, "draw(t, arm, loss, noise)", found, noise.shape, "one delay for each run")
@@ -226,9 +226,9 @@ def try_learner(learner: Any, num_arms: int) -> None:
     """Raise if what the methods return has the wrong shape, or if the probabilities of round 1 are none."""
     name, full = f"learner={type(learner).__name__}(…)", as_learner(canonical(learner))
     for runs in ((), (5,)):
-        with told_that_numbers_are_traced(f"{name}: init(num_arms, runs_shape)"):
+        with explain_tracing(f"{name}: init(num_arms, runs_shape)"):
             state = _init.eval_shape(full, num_arms, runs)
-        with told_that_numbers_are_traced(f"{name}: act(state, round)"):
+        with explain_tracing(f"{name}: act(state, round)"):
             acted = _act.eval_shape(full, state, runs)
         if not isinstance(acted, tuple) or len(acted) != 3:
             raise TypeError(f"{name}: act(state, round) must return three things: probabilities, memo (or ()) and state")
@@ -237,10 +237,10 @@ def try_learner(learner: Any, num_arms: int) -> None:
             name, "act(state, round)", probabilities, (num_arms, *runs), f"a probability for each of {num_arms} arms and each run"
         )
         _same(name, "act(state, round)", state, after)
-        with told_that_numbers_are_traced(f"{name}: signalled(state, round, arm, signal, memo)"):
+        with explain_tracing(f"{name}: signalled(state, round, arm, signal, memo)"):
             memo, after = _signalled.eval_shape(full, after, memo, runs)
         _same(name, "signalled(state, round, arm, signal, memo)", state, after)
-        with told_that_numbers_are_traced(f"{name}: observe(state, observation)"):
+        with explain_tracing(f"{name}: observe(state, observation)"):
             observed = _observe.eval_shape(full, state, memo, runs)
         _same(name, "observe(state, observation)", state, observed)
     if _numbers_known(learner):

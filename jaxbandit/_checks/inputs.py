@@ -12,10 +12,10 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit._checks.cautions import warn_about_burn_in, warn_about_max_delay
 from jaxbandit._checks.dry_run import from_elsewhere, try_game
 from jaxbandit._checks.per_run import distinct_runs
 from jaxbandit._checks.processes import check_not_forked
+from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay
 from jaxbandit._core.fields import MOST_ROUNDS, Limits, field_values, is_concrete, is_numeric, limits, show
 from jaxbandit.delays import Delays
 from jaxbandit.delays.base import check_bound
@@ -28,8 +28,8 @@ def given_key(key: Any, seed: Any) -> jax.Array:
     """The key of a game: ``key`` itself, or ``jax.random.key(seed)`` of threefry, whichever of the two was given."""
     check_not_forked()
     if (key is None) == (seed is None):
-        told = "nothing to draw from" if key is None else f"a key and seed={show(seed)}"
-        raise TypeError(f"{told}: give seed=0 or key=jax.random.key(0), one of the two")
+        text = "nothing to draw from" if key is None else f"a key and seed={show(seed)}"
+        raise TypeError(f"{text}: give seed=0 or key=jax.random.key(0), one of the two")
     if seed is None:
         check_key(key)
         return key
@@ -163,9 +163,9 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
             f"give jb.CoLo({name}(…), delay={delays.bound})"
         )
     if read and read != shown:
-        told = f"plays show {shown} signals" if shown else "plays show no signals"
+        text = f"plays show {shown} signals" if shown else "plays show no signals"
         raise ValueError(
-            f"losses={type(losses).__name__}(…): {told}, and {name} reads {read}; give losses.ThroughStates with {read} states"
+            f"losses={type(losses).__name__}(…): {text}, and {name} reads {read}; give losses.IntermediateStates with {read} states"
         )
 
 

@@ -105,7 +105,7 @@ def _listed(value: Any) -> str:
     return f"[{', '.join(map(_listed, value))}]" if isinstance(value, list | tuple) else short(value)
 
 
-def told_fields(owner: Any) -> dict[str, Any]:
+def fields_to_show(owner: Any) -> dict[str, Any]:
     """The fields of a dataclass whose values differ from what they would be if they had not been given."""
     values = {field.name: vars(owner)[field.name] for field in dataclasses.fields(owner)}
     return {
@@ -140,14 +140,14 @@ def _is_default(owner: Any, field: dataclasses.Field, values: dict[str, Any]) ->
 
 def one_line(self: Any) -> str:
     """``BestOfBothWorlds(max_delay=10)``: a dataclass with the fields that differ from their defaults."""
-    return f"{type(self).__name__}({', '.join(f'{name}={short(value)}' for name, value in told_fields(self).items())})"
+    return f"{type(self).__name__}({', '.join(f'{name}={short(value)}' for name, value in fields_to_show(self).items())})"
 
 
 def fields_table(owner: Any) -> str:
     """Every field of a dataclass as an HTML table, for notebooks; those that differ from their defaults in bold."""
-    told = told_fields(owner)
+    described = fields_to_show(owner)
     rows = [(field.name, short(vars(owner)[field.name])) for field in dataclasses.fields(owner) if field.repr]
-    return table(type(owner).__name__, rows, bold=set(told))
+    return table(type(owner).__name__, rows, bold=set(described))
 
 
 def table(title: str, rows: Sequence[tuple[str, str]], below: str = "", bold: set[str] = frozenset()) -> str:  # type: ignore[assignment]

@@ -49,7 +49,7 @@ def static(
     """A field that is part of the program, a size or a switch: changing it compiles anew.
 
     Its type (``bool``, ``int``, ``Literal[...]``) says what it may be, and ``low`` and ``high`` limit a whole number.
-    ``fact``: as in :func:`told`.
+    ``fact``: as in :func:`given`.
     """
     return dataclasses.field(default=default, metadata={"static": True, "limits": Limits(low, high), "fact": fact})
 
@@ -77,7 +77,7 @@ def whole_number(*, default: Any = dataclasses.MISSING, low: int = 0, high: int 
     return dataclasses.field(default=default, metadata={"whole": True, "limits": Limits(low, high, axes=axes)})
 
 
-def told(
+def given(
     fact: str,
     *,
     default: Any = dataclasses.MISSING,
@@ -92,7 +92,7 @@ def told(
     return dataclasses.field(default=default, metadata={"fact": fact, "limits": Limits(low, high, axes=axes)})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static, number, whole_number, told, dataclasses.field))
+@dataclass_transform(frozen_default=True, field_specifiers=(static, number, whole_number, given, dataclasses.field))
 def pytree_dataclass(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves."""
     # eq=False: leaves are arrays, whose == is not a truth value.
@@ -145,7 +145,7 @@ def field_values(owner: Any) -> dict[str, Any]:
 
 
 def facts(owner: Any) -> dict[str, str]:
-    """The fields that are told (:func:`told`), each with the name of its fact."""
+    """The fields that are told (:func:`given`), each with the name of its fact."""
     if not dataclasses.is_dataclass(owner):
         return {}
     return {f.name: f.metadata["fact"] for f in dataclasses.fields(owner) if f.metadata.get("fact")}
@@ -232,7 +232,7 @@ def arms_first(function: Callable[..., T]) -> Callable[..., T]:
 
 
 @contextlib.contextmanager
-def told_that_numbers_are_traced(call: str) -> Iterator[None]:
+def explain_tracing(call: str) -> Iterator[None]:
     """JAX's errors about values that are not known while a program is made, as one about ``call``, a method of a user's class."""
     try:
         yield

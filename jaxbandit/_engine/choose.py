@@ -177,19 +177,19 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
     if available is None or need <= available:
         return
     arms, bound = game.losses.num_arms, game.delays.bound
-    told = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
+    text = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
     if game.delays.long_waits > max(arms, bound):
         raise ValueError(
-            f"delays={type(game.delays).__name__}(…): for {game.delays.long_waits} plays that wait longer than bound={bound} {told}; "
+            f"delays={type(game.delays).__name__}(…): for {game.delays.long_waits} plays that wait longer than bound={bound} {text}; "
             "take fewer of them, or raise bound= to their delay"
         )
     if arms > bound:
         # A prepared model is a subclass of the one that was given.
         given = next(cls.__name__ for cls in type(game.losses).__mro__ if cls.__name__ != "Tabulated")
-        raise ValueError(f"losses={given}(…): with {arms} arms {told}; take fewer arms")
+        raise ValueError(f"losses={given}(…): with {arms} arms {text}; take fewer arms")
     if _bytes(state.learner_state) > _bytes(state.pending):
-        raise ValueError(f"learner={type(game.learner).__name__}(…): {told}; give it a smaller capacity, or take fewer arms")
+        raise ValueError(f"learner={type(game.learner).__name__}(…): {text}; give it a smaller capacity, or take fewer arms")
     raise ValueError(
-        f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {told}; take shorter delays, "
+        f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {text}; take shorter delays, "
         "or give bound= where longer ones may be lost"
     )

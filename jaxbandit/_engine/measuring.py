@@ -6,15 +6,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandit._core.fields import told_that_numbers_are_traced
-from jaxbandit.measure import RESERVED, Measurement, Moment
+from jaxbandit._core.fields import explain_tracing
+from jaxbandit.measure import RESERVED, Measurement, RoundInfo
 
 
-def updated(measurement: Measurement, state: Any, moment: Moment) -> Any:
-    """``measurement.update(state, moment)``, which must keep the structure, shapes and types of the state."""
-    call = f"measure=[{type(measurement).__name__}(…)]: update(state, moment)"
-    with told_that_numbers_are_traced(call):
-        new = measurement.update(state, moment)
+def updated(measurement: Measurement, state: Any, info: RoundInfo) -> Any:
+    """``measurement.update(state, info)``, which must keep the structure, shapes and types of the state."""
+    call = f"measure=[{type(measurement).__name__}(…)]: update(state, info)"
+    with explain_tracing(call):
+        new = measurement.update(state, info)
     old_leaves, old_structure = jax.tree.flatten(state)
     new_leaves, new_structure = jax.tree.flatten(new)
     if old_structure != new_structure:
@@ -33,7 +33,7 @@ def readings(measure: Sequence[Measurement], states: Sequence[Any]) -> dict[str,
     found: dict[str, jax.Array] = {}
     for measurement, state in zip(measure, states, strict=True):
         name = f"measure=[{type(measurement).__name__}(…)]"
-        with told_that_numbers_are_traced(f"{name}: read(state)"):
+        with explain_tracing(f"{name}: read(state)"):
             read = measurement.read(state)
         if not isinstance(read, dict) or not all(isinstance(key, str) for key in read):
             raise TypeError(f"{name}: read(state) gives {type(read).__name__}; it must give a dict of arrays by name")

@@ -31,7 +31,7 @@ class Part:
     """Some runs of one setting."""
 
     game: Game  # with their ids, in ascending order
-    identity: dict[str, str]  # see jaxbandit.results.result.fingerprint
+    identity: dict[str, str]  # see jaxbandit._provenance.identity.fingerprint
     resume: Result | None  # where they go on from
 
 

@@ -23,7 +23,7 @@ from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.decision import Decision, decide
-from jaxbandit.measure import Moment
+from jaxbandit.measure import RoundInfo
 
 
 class Hook:
@@ -103,8 +103,8 @@ class Player:
         excess = None if state.excess is None else state.excess.add(above)
         arrivals = round.outstanding + 1 - pending.outstanding
         outstanding, arrived, delayed = (jnp.broadcast_to(one, arm.shape) for one in (round.outstanding, arrivals, delay))
-        moment = Moment(t, decision.probabilities, arm, loss, means, outstanding, arrived, acted, learner, delayed, round)
-        measured = tuple(updated(m, one, moment) for m, one in zip(game.measure, state.measured, strict=True))
+        info = RoundInfo(t, decision.probabilities, arm, loss, means, outstanding, arrived, acted, learner, delayed, round)
+        measured = tuple(updated(m, one, info) for m, one in zip(game.measure, state.measured, strict=True))
         return State(learner, pending, suffered, excess, measured), decision.probabilities
 
     def advance(

@@ -44,8 +44,8 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
 from jaxbandit._engine.set_up import checked_game
 from jaxbandit._io.progress import Progress, showing
-from jaxbandit._provenance.user_code import check_identity
-from jaxbandit.results.result import Result, fingerprint
+from jaxbandit._provenance.identity import check_identity, fingerprint
+from jaxbandit.results.result import Result
 
 SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
 TICK = 0.25  # seconds; segments get longer until they take that long

@@ -19,9 +19,8 @@ import hashlib
 import sys
 import sysconfig
 import types
-import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,41 +50,6 @@ def code_digest(thing: Any) -> str | None:
     if not walk.lines and not any(_is_own(owner.__module__) for owner in classes):
         return None
     return f"{SCHEME}:{hashlib.sha256(chr(10).join(sorted(walk.lines)).encode()).hexdigest()[:32]}"
-
-
-def _is_same_code(recorded: str | None, here: str) -> bool | None:
-    """Whether two digests (or :data:`LIBRARY`) are of the same code; None if that cannot be told.
-
-    Files of earlier versions have no digest (None), and digests of two versions of Python cannot be compared.
-    """
-    if recorded == here or (recorded is None and here == LIBRARY):
-        return True
-    if recorded is None or (LIBRARY not in (recorded, here) and recorded.partition(":")[0] != here.partition(":")[0]):
-        return None
-    return False
-
-
-def check_identity(what: str, recorded: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """Raise ValueError if two fingerprints differ. Warn where the code of a user's class cannot be compared.
-
-    ``what`` begins the message: the call, and what was recorded.
-    """
-    for part, mark in here.items():
-        is_code = part.endswith(" code")
-        same = _is_same_code(recorded.get(part), mark) if is_code else recorded.get(part) == mark
-        if same is None:
-            why = "an earlier version of jaxbandit" if part not in recorded else "another version of Python or jaxbandit"
-            warnings.warn(
-                f"{what} was made with {why}, so whether the code of the {part.removesuffix(' code')} is "
-                "still the same cannot be checked",
-                stacklevel=3,
-            )
-        elif not same and is_code:
-            raise ValueError(
-                f"{what} was made with other code of the {part.removesuffix(' code')}; undo the edit, or start from round 1"
-            )
-        elif not same:
-            raise ValueError(f"{what} was made with another {part}; it can only be resumed or joined with the same one")
 
 
 def _roots(thing: Any) -> Iterator[Any]:

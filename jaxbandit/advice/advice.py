@@ -18,8 +18,8 @@ from jaxbandit._io.files import write_whole
 from jaxbandit._io.progress import Progress
 from jaxbandit._version import __version__
 from jaxbandit.advice.candidates import LEFT_OUT, TRIED, UNIFORM, burn_in, candidates
-from jaxbandit.advice.standing import Advice, Runs
-from jaxbandit.advice.worlds import PHASES, Scenario, scenarios
+from jaxbandit.advice.result import Advice, Runs
+from jaxbandit.advice.scenarios import PHASES, Scenario, scenarios
 from jaxbandit.logs import Log
 
 MOST_ROUNDS = 20_000  # of a longer log, unless given

@@ -84,19 +84,19 @@ LEFT_OUT = {
 }
 
 
-def candidates(told: dict[str, float], labels: "list[str] | None" = None) -> dict[str, list[tuple[str, Any]]]:
+def candidates(given: dict[str, float], labels: "list[str] | None" = None) -> dict[str, list[tuple[str, Any]]]:
     """Label -> the learner with each of its constants, and these as text, empty for its own.
 
-    Required inputs are taken from ``told``, by the name of the fact; ``labels`` selects some.
+    Required inputs are taken from ``given``, by the name of the fact; ``labels`` selects some.
     """
     found = {}
     for label, (name, switches, constants) in TRIED.items():
         if labels is not None and label not in labels:
             continue
         cls = REGISTRY[name]
-        known = {field: told[fact] for field, fact in facts(cls).items() if fact in told}
+        known = {field: given[fact] for field, fact in facts(cls).items() if fact in given}
         if issubclass(cls, Censored):
-            known["window"] = max(int(told["max_delay"]), 1)
+            known["window"] = max(int(given["max_delay"]), 1)
         found[label] = [
             (", ".join(f"{key} = {value:g}" for key, value in chosen.items()), cls(**known, **switches, **chosen))
             for chosen in constants

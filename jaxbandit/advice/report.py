@@ -17,7 +17,7 @@ from jaxbandit.delays import Empirical
 from jaxbandit.logs.dependence import duration
 
 if TYPE_CHECKING:
-    from jaxbandit.advice.standing import Advice, Standing
+    from jaxbandit.advice.result import Advice, Standing
     from jaxbandit.logs import Log
 
 SHOWN = 5  # curves in the figure, and the uniform baseline
@@ -67,7 +67,7 @@ often as in the log would lose {escape(interval(*advice.as_chosen()))}.</p>
 def _cells(one: "Standing") -> list[str]:
     note = "; screened only" if not one.final else "; not significant" if one.tied else ""
     more = f"{plus_minus(one.difference, one.half)}{note}" if one.difference else "first"
-    return [interval(*one.lost), interval(*one.share), interval(*one.unlucky), more]
+    return [interval(*one.lost), interval(*one.share), interval(*one.quantile_95), more]
 
 
 def _rivals(advice: "Advice", ranking: list["Standing"]) -> str:
@@ -109,11 +109,11 @@ def _futures(advice: "Advice") -> str:
             mark = ' class="first"' if one.tied else ""
             cells += f"<td{mark}><b>{place}.</b> {escape(interval(*one.lost))}</td>"
         body += f"<tr><th>{escape(advice.name(label))}</th>{cells}</tr>"
-    told = "".join(f"<li><b>{escape(one.name)}</b>: {escape(one.about)}</li>" for one in there)
+    described = "".join(f"<li><b>{escape(one.name)}</b>: {escape(one.about)}</li>" for one in there)
     figures = "".join(f"<figure>{_dots(advice, one.name, order)}</figure>" for one in there)
     return f"""<section><h2>Other scenarios</h2>
 <p>Rank, {escape(advice.unit)} lost and 95% credible interval in each scenario. Learners that are not significantly different from the first
-are shaded. The constants are those chosen as logged.</p><ul>{told}</ul>
+are shaded. The constants are those chosen as logged.</p><ul>{described}</ul>
 <div class="wide"><table><thead><tr><th>learner</th>{head}</tr></thead><tbody>{body}</tbody></table></div>
 <div class="grid">{figures}</div></section>"""
 
@@ -128,7 +128,7 @@ def _dots(advice: "Advice", scenario: str, order: list[str]) -> str:
         colour = plots.COLOURS[0] if one.tied else "#666666"
         panel.plot(one.lost[1:], [place, place], color=colour, linewidth=5, solid_capstyle="butt")
         panel.plot([one.lost[0]], [place], "o", color=colour, markersize=6)
-        panel.plot([one.unlucky[0]], [place], "|", color=colour, markersize=9, markeredgewidth=1.6)
+        panel.plot([one.quantile_95[0]], [place], "|", color=colour, markersize=9, markeredgewidth=1.6)
     panel.set_yticks(range(len(order)), [advice.name(label) for label in reversed(order)], fontsize="small")
     for text in panel.get_yticklabels():
         text.set_parse_math(False)

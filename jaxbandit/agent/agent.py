@@ -25,7 +25,7 @@ from jaxbandit._core import randomness
 from jaxbandit._core.fields import canonical, float_dtype, show
 from jaxbandit._io.files import read_arrays, unpack_arrays, whole_file
 from jaxbandit._io.optional import need
-from jaxbandit._provenance.user_code import check_identity
+from jaxbandit._provenance.identity import check_identity, fingerprint
 from jaxbandit.agent import program
 from jaxbandit.agent.checks import check_age, check_arms, check_count, check_keys, check_losses, check_path
 from jaxbandit.agent.core import Core
@@ -36,7 +36,6 @@ from jaxbandit.agent.tables import Decided, Fed, Late
 from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
 from jaxbandit.learners.base import as_learner
 from jaxbandit.learners.thompson import DelayedThompson
-from jaxbandit.results.result import fingerprint
 
 FORMAT = 1  # of saved agents
 IDENTITY = "learner", "learner code", "key"  # the parts of a fingerprint that an agent has

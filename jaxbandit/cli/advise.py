@@ -8,8 +8,8 @@ from typing import Literal
 from jaxbandit.advice import Advice
 from jaxbandit.advice import advise as advise_on
 from jaxbandit.advice.report import TITLE
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import Whole, output_files
-from jaxbandit.cli.speaking import CommandError
 from jaxbandit.logs import load_log
 
 

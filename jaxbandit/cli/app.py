@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 
 import jaxbandit
 from jaxbandit.cli import advise, demo, doctor, export, listing, report, run, status, sweep, tune, verify
-from jaxbandit.cli.speaking import WRONG_COMMAND, speak
+from jaxbandit.cli.errors import WRONG_COMMAND, speak
 
 RESUMABLE = "finished work is saved; run the same command to resume"
 ALL_OR_NOTHING = "nothing was written"

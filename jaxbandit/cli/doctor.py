@@ -16,8 +16,8 @@ from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import Whole
-from jaxbandit.cli.speaking import CommandError
 from jaxbandit.cli.words import from_words
 from jaxbandit.sweeps.plan import Plan
 

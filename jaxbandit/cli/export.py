@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import check_folder
-from jaxbandit.cli.speaking import CommandError
 from jaxbandit.sweeps.open import export as write
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 
 from jaxbandit._io.files import check_writable
-from jaxbandit.cli.speaking import CommandError
+from jaxbandit.cli.errors import CommandError
 
 
 def _whole_number(_: Any, tokens: Sequence[Token]) -> int:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxbandit._engine.simulation import simulate
+from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import Whole, importable, output_files
-from jaxbandit.cli.speaking import CommandError
 from jaxbandit.cli.words import from_words
 from jaxbandit.plots.panels import save_png, take_literally
 from jaxbandit.sweeps.plan import Plan, measurements

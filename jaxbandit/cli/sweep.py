@@ -10,8 +10,8 @@ from typing import Any
 import jax
 
 from jaxbandit import sweeps
+from jaxbandit.cli.errors import FAILED
 from jaxbandit.cli.options import Whole, check_folder, importable
-from jaxbandit.cli.speaking import FAILED
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 

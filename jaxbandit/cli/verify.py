@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jaxbandit.cli.speaking import FAILED
+from jaxbandit.cli.errors import FAILED
 from jaxbandit.sweeps.status import verify_lines
 from jaxbandit.sweeps.store import Store
 

@@ -11,8 +11,8 @@ of your own inherits from :class:`Delays`, which declares all that may be asked 
 
 from jaxbandit.delays.arm_dependent import ArmDependent
 from jaxbandit.delays.base import NEVER, Delays
+from jaxbandit.delays.composite import CompositeFeedback
 from jaxbandit.delays.fixed import Fixed, PacketLoss
-from jaxbandit.delays.pieces import Pieces
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
 from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, EmpiricalByArm, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
@@ -33,7 +33,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "delay-as-payoff": DelayAsPayoff,
     "empirical": Empirical,
     "empirical-by-arm": EmpiricalByArm,
-    "pieces": Pieces,
+    "composite-feedback": CompositeFeedback,
 }
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "REGISTRY",
     "ArmDependent",
     "Bursts",
+    "CompositeFeedback",
     "DelayAsPayoff",
     "Delays",
     "Empirical",
@@ -51,7 +52,6 @@ __all__ = [
     "Outlier",
     "PacketLoss",
     "Pareto",
-    "Pieces",
     "Poisson",
     "Trace",
     "UniformRandom",

@@ -18,7 +18,7 @@ from jaxbandit._core.ring import write_own_row
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Hook
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.measure import Moment
+from jaxbandit.measure import RoundInfo
 
 PAIR = 2**32 - 1  # of the words for the learner: a pair that no learner asks for
 GRAINS = 2**23  # of the numbers that `branched` compares with; a chance is a multiple of 1/GRAINS, and so exact
@@ -54,17 +54,17 @@ class Branches:
             "weights": jnp.zeros(rows, float_dtype()),  # 0, with the derivative d log p(arm, loss)/chance
         }
 
-    def update(self, state: dict[str, jax.Array], moment: Moment) -> dict[str, jax.Array]:
-        seen = jnp.log(pick(moment.probabilities, moment.arm))
+    def update(self, state: dict[str, jax.Array], info: RoundInfo) -> dict[str, jax.Array]:
+        seen = jnp.log(pick(info.probabilities, info.arm))
         if self.coins:
-            mean = pick(moment.means, moment.arm)
-            seen = seen + jnp.log(jnp.where(moment.loss > 0, mean, 1 - mean))
-        baseline = self.learner.baseline(moment.round, moment.probabilities)
-        listed = branched(moment.round, self.chance) & (moment.loss != pick(baseline, moment.arm))
+            mean = pick(info.means, info.arm)
+            seen = seen + jnp.log(jnp.where(info.loss > 0, mean, 1 - mean))
+        baseline = self.learner.baseline(info.round, info.probabilities)
+        listed = branched(info.round, self.chance) & (info.loss != pick(baseline, info.arm))
         row = jnp.where(listed, jnp.minimum(state["count"], self.slots), self.slots)
         return {
             "count": state["count"] + listed.astype(jnp.int32),
-            "rounds": write_own_row(state["rounds"], jnp.broadcast_to(moment.t, row.shape), row),
+            "rounds": write_own_row(state["rounds"], jnp.broadcast_to(info.t, row.shape), row),
             "weights": write_own_row(state["weights"], (seen - lax.stop_gradient(seen)) / self.chance, row),
         }
 

@@ -80,7 +80,7 @@ def coordinates(learner: Any, only: Any, constraints: Any) -> dict[str, Coordina
         if not (isinstance(constraint, str) and constraint in get_args(Constraint)):
             raise ValueError(f"constraints={{{name!r}: {show(constraint)}}}: a constraint is 'positive', 'simplex' or 'real'")
     if only is None:
-        only = [n for n, one in known.items() if n in constraints or (not _is_told(learner, n) and np.all(one.value > 0))]
+        only = [n for n, one in known.items() if n in constraints or (not _is_given(learner, n) and np.all(one.value > 0))]
         if not only:
             raise ValueError(f"learner={owner}(…): it has no positive hyperparameter to tune")
     found = {name: Coordinate(known[name], constraints.get(name, "positive")) for name in only}
@@ -89,10 +89,10 @@ def coordinates(learner: Any, only: Any, constraints: Any) -> dict[str, Coordina
     return found
 
 
-def _is_told(owner: Any, name: str) -> bool:
+def _is_given(owner: Any, name: str) -> bool:
     """Whether a number, ``"max_delay"`` or ``"base.max_delay"``, is a fact about the game."""
     first, _, rest = name.partition(".")
-    return first in facts(owner) or (bool(rest) and _is_told(field_values(owner).get(first), rest))
+    return first in facts(owner) or (bool(rest) and _is_given(field_values(owner).get(first), rest))
 
 
 def _check_start(name: str, one: Coordinate) -> None:

@@ -23,8 +23,8 @@ class Gradient:
 
     def __repr__(self) -> str:
         slopes = ", ".join(f"{name} {value}" for name, value in self._slopes())
-        told = f"by {slopes}" if slopes else "all derivatives are 0"
-        return f"Gradient(regret {plus_minus(self.value, self.value_error)}; {told}; {self.estimator})"
+        described = f"by {slopes}" if slopes else "all derivatives are 0"
+        return f"Gradient(regret {plus_minus(self.value, self.value_error)}; {described}; {self.estimator})"
 
     def _repr_html_(self) -> str:
         rows = [("regret", plus_minus(self.value, self.value_error)), *((f"d/d {name}", text) for name, text in self._slopes())]

@@ -17,7 +17,7 @@ from jaxbandit._engine.game import Game, State
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import Program, not_one_function, settled
 from jaxbandit._io.progress import Progress
-from jaxbandit.measure import Moment
+from jaxbandit.measure import RoundInfo
 
 GROUPS, LARGEST_GROUP = 16, 32  # in reverse mode there is one gradient for each group of runs: how many in a block, runs in one
 
@@ -138,15 +138,15 @@ class Score:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
         return jnp.zeros(runs_shape, float_dtype()), jnp.zeros(runs_shape, float_dtype())
 
-    def update(self, state: tuple[jax.Array, jax.Array], moment: Moment) -> tuple[jax.Array, jax.Array]:
+    def update(self, state: tuple[jax.Array, jax.Array], info: RoundInfo) -> tuple[jax.Array, jax.Array]:
         score, chance = state  # chance: 0, with the derivative of log p(arms so far)
-        above = moment.means - moment.means.min()
-        regret = lax.stop_gradient(inner(moment.probabilities, above))
+        above = info.means - info.means.min()
+        regret = lax.stop_gradient(inner(info.probabilities, above))
         baseline = (regret.sum() - regret) / max(regret.size - 1, 1)
-        seen = jnp.log(pick(moment.probabilities, moment.arm))
+        seen = jnp.log(pick(info.probabilities, info.arm))
         if self.chances:
-            mean = pick(moment.means, moment.arm)
-            seen = seen + jnp.log(jnp.where(moment.loss > 0, mean, 1 - mean))
+            mean = pick(info.means, info.arm)
+            seen = seen + jnp.log(jnp.where(info.loss > 0, mean, 1 - mean))
         return score + (regret - baseline) * chance, chance + (seen - lax.stop_gradient(seen))
 
     def read(self, state: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
@@ -160,10 +160,10 @@ class Trail:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros(runs_shape, jnp.uint32)
 
-    def update(self, state: jax.Array, moment: Moment) -> jax.Array:
-        loss = lax.bitcast_convert_type(moment.loss.astype(jnp.float32), jnp.uint32)
+    def update(self, state: jax.Array, info: RoundInfo) -> jax.Array:
+        loss = lax.bitcast_convert_type(info.loss.astype(jnp.float32), jnp.uint32)
         # An odd factor: numbers that differ go on differing.
-        return (state + moment.arm.astype(jnp.uint32)) * jnp.uint32(0x9E3779B1) + loss
+        return (state + info.arm.astype(jnp.uint32)) * jnp.uint32(0x9E3779B1) + loss
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"trail": state}

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import optax
 
-from jaxbandit._checks.cautions import no_more_about_burn_in
 from jaxbandit._checks.inputs import (
     check_game,
     check_outside_transformations,
@@ -21,9 +20,11 @@ from jaxbandit._checks.inputs import (
     given_key,
     is_whole,
 )
+from jaxbandit._checks.warn import no_more_about_burn_in
 from jaxbandit._core.fields import float_dtype, is_numeric, show
 from jaxbandit._engine.simulation import simulate
 from jaxbandit._io.progress import Progress
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
 from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
@@ -31,7 +32,6 @@ from jaxbandit.gradients.numbers import check_one_value
 from jaxbandit.gradients.record import CODE, Record, Step, check_file
 from jaxbandit.gradients.tuned import Audit, Comparison, Outcome, Slopes, Tuned
 from jaxbandit.measure import ControlVariates
-from jaxbandit.results.result import fingerprint
 
 Goal = Literal["mean", "worst"]
 FEWEST = 256  # runs of an audit at the start and in the middle, if there are as many
@@ -132,14 +132,14 @@ def tune(
                 bar.update(0, f"step {step + 1} of {steps}")
                 here = {**options, "first_run": step * runs, "progress": bar}
                 measured = Step(frees[-1], *_objective(at(learner, which, frees[-1]), tasks, which, goal, here))
-                told = f"learner={type(learner).__name__}(…): in step {step + 1} its regret has no finite derivative by"
-                _check_finite({name: slope for name, (slope, _) in measured.slopes.items()}, told, "start from other numbers")
+                text = f"learner={type(learner).__name__}(…): in step {step + 1} its regret has no finite derivative by"
+                _check_finite({name: slope for name, (slope, _) in measured.slopes.items()}, text, "start from other numbers")
                 record.add(measured)
             slopes = {name: slope for name, (slope, _) in record.steps[step].slopes.items()}
             moves: Any
             moves, state = optimizer.update(slopes, state, frees[-1])
-            told = f"optimizer={show(optimizer)}: in step {step + 1} it makes no finite move of"
-            _check_finite(moves, told, "give another, such as optax.adam(0.1)")
+            text = f"optimizer={show(optimizer)}: in step {step + 1} it makes no finite move of"
+            _check_finite(moves, text, "give another, such as optax.adam(0.1)")
             frees.append(moved(which, frees[-1], moves))
             if tolerance is not None and _nothing_gained(record.steps[: step + 1], tolerance):
                 break
@@ -161,10 +161,10 @@ def tune(
     return found
 
 
-def _check_finite(numbers: Mapping[str, Any], told: str, remedy: str) -> None:
+def _check_finite(numbers: Mapping[str, Any], text: str, remedy: str) -> None:
     for name, value in numbers.items():
         if not np.isfinite(value).all():
-            raise ValueError(f"{told} {name}, but {show(value)}; {remedy}")
+            raise ValueError(f"{text} {name}, but {show(value)}; {remedy}")
 
 
 def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:

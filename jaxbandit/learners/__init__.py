@@ -13,7 +13,7 @@ from jaxbandit.learners.colo import CoLo
 from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
-from jaxbandit.learners.forgetful import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
+from jaxbandit.learners.nonstationary import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 from jaxbandit.learners.odaaf import ODAAF
 from jaxbandit.learners.opse import OptimisticPessimisticElimination
 from jaxbandit.learners.sapo import DelayedSAPO

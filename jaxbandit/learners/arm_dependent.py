@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot, sums
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
+from jaxbandit._core.fields import float_dtype, given, pytree_dataclass
 from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, scaled_sqrt
@@ -55,7 +55,7 @@ class ArmDependentFTRL(Learner):
     Reference: van der Hoeven & Cesa-Bianchi, *Nonstochastic Bandits and Experts with Arm-Dependent Delays*, AISTATS 2022.
     """
 
-    max_missing: ArrayLike = told("max_missing")
+    max_missing: ArrayLike = given("max_missing")
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
 

@@ -9,7 +9,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot, sums
-from jaxbandit._core.fields import Numbers, as_float, number, pytree_dataclass, static, told
+from jaxbandit._core.fields import Numbers, as_float, given, number, pytree_dataclass, static
 from jaxbandit._core.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
@@ -61,8 +61,8 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
     Reference: Masoudian, Zimmert & Seldin, *A Best-of-Both-Worlds Algorithm for Bandits with Delayed Feedback*, 2022.
     """
 
-    max_delay: ArrayLike = told("max_delay")
-    gaps: Numbers | None = told("gaps", default=None, high=1.0, axes="K")
+    max_delay: ArrayLike = given("max_delay")
+    gaps: Numbers | None = given("gaps", default=None, high=1.0, axes="K")
     floor: ArrayLike = number(default=0.01)
     centred: bool = static(default=False)
     linear: ArrayLike = number(default=10.0)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import number, pytree_dataclass, told
+from jaxbandit._core.fields import given, number, pytree_dataclass
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
 
@@ -44,7 +44,7 @@ class BestOfBothWorlds(ImportanceWeighted):
     Reference: Masoudian, Zimmert & Seldin, *A Best-of-Both-Worlds Algorithm for Bandits with Delayed Feedback*, 2022.
     """
 
-    max_delay: ArrayLike = told("max_delay")
+    max_delay: ArrayLike = given("max_delay")
     linear: ArrayLike = number(default=10.0)
     factor: ArrayLike = number(default=24.0)
     tsallis_scale: ArrayLike = multiplier()

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core import randomness
 from jaxbandit._core.arms import one_hot
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
+from jaxbandit._core.fields import float_dtype, given, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.decision import decide
 from jaxbandit.learners.wrappers import Wrapper, base_memo, undelayed
@@ -49,7 +49,7 @@ class CoLo(Wrapper):
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.colo import CoLo
-    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Pieces([0.5, 0.25, 0.25]), rounds=100,
+    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.CompositeFeedback([0.5, 0.25, 0.25]), rounds=100,
     ...             runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
@@ -57,7 +57,7 @@ class CoLo(Wrapper):
     """
 
     base: Learner | Any
-    delay: ArrayLike = told("max_delay")
+    delay: ArrayLike = given("max_delay")
     takes_sums: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> CoLoState:
@@ -76,8 +76,8 @@ class CoLo(Wrapper):
         stretch, words, grain = 2 * self._window() + 1, round.words(), randomness.grain(float_dtype())
         fed = state.played == stretch
         loss = state.total / stretch
-        told = Observation(fed, state.clock, jnp.where(fed, state.arm, -1), loss, state.probability, state.memo)
-        base = _where(fed, self.inner.observe(state.answered, told), state.base)
+        due = Observation(fed, state.clock, jnp.where(fed, state.arm, -1), loss, state.probability, state.memo)
+        base = _where(fed, self.inner.observe(state.answered, due), state.base)
         clock = state.clock + fed.astype(jnp.int32)
 
         drawn = (randomness.uniform(words.first, grain) < 1 / stretch) | (state.played == 0)

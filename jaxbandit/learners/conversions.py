@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot, sums
-from jaxbandit._core.fields import Numbers, float_dtype, is_concrete, named, number, pytree_dataclass, told
+from jaxbandit._core.fields import Numbers, float_dtype, given, is_concrete, named, number, pytree_dataclass
 from jaxbandit._core.ring import write_own_row
 from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
@@ -102,7 +102,7 @@ class DelayedUCB(Conversions):
     Reference: Vernade, Cappé & Perchet, *Stochastic Bandit Models for Delayed Conversions*, UAI 2017.
     """
 
-    curve: Numbers = told("conversion_curve", high=1.0, axes="M")
+    curve: Numbers = given("conversion_curve", high=1.0, axes="M")
     epsilon: ArrayLike = number(default=0.0)
 
     def index(self, mean: jax.Array, plays: jax.Array, expected: jax.Array, budget: ArrayLike) -> jax.Array:
@@ -133,7 +133,7 @@ class DelayedKLUCB(Conversions):
     Reference: Vernade, Cappé & Perchet, *Stochastic Bandit Models for Delayed Conversions*, UAI 2017.
     """
 
-    curve: Numbers = told("conversion_curve", high=1.0, axes="M")
+    curve: Numbers = given("conversion_curve", high=1.0, axes="M")
     epsilon: ArrayLike = number(default=0.0)
 
     def index(self, mean: jax.Array, plays: jax.Array, expected: jax.Array, budget: ArrayLike) -> jax.Array:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot
-from jaxbandit._core.fields import number, pytree_dataclass, told
+from jaxbandit._core.fields import given, number, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.ucb import Observed
 
@@ -62,7 +62,7 @@ class SuccessiveElimination(Learner):
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
+    horizon: ArrayLike = given("horizon", low=1)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> EliminationState:
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
@@ -100,7 +100,7 @@ class PhasedElimination(Learner):
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
+    horizon: ArrayLike = given("horizon", low=1)
     factor: ArrayLike = number(default=16.0)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> EliminationState:

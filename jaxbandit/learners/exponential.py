@@ -9,7 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, sums
-from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
+from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, given, number, pytree_dataclass
 from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round, multiplier
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
@@ -136,9 +136,9 @@ class DelayedExponentialWeights(ExponentialWeights):
     (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
-    total_delay: ArrayLike = told("total_delay", high=float(MOST_ROUNDS) ** 2)
-    max_delay: ArrayLike = told("max_delay")
+    horizon: ArrayLike = given("horizon", low=1)
+    total_delay: ArrayLike = given("total_delay", high=float(MOST_ROUNDS) ** 2)
+    max_delay: ArrayLike = given("max_delay")
     scale: ArrayLike = multiplier()
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
@@ -178,9 +178,9 @@ class Skipper(ImportanceWeighted):
     (recalled, not checked against the paper).
     """
 
-    beta: ArrayLike = told("beta")
-    horizon: ArrayLike = told("horizon", low=1)
-    total_delay: ArrayLike = told("total_delay", high=float(MOST_ROUNDS) ** 2)
+    beta: ArrayLike = given("beta")
+    horizon: ArrayLike = given("horizon", low=1)
+    total_delay: ArrayLike = given("total_delay", high=float(MOST_ROUNDS) ** 2)
     scale: ArrayLike = multiplier()
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> SkipperState:
@@ -227,8 +227,8 @@ class FixedDelayExp3(ExponentialWeights):
     Reference: Cesa-Bianchi, Gentile & Mansour, *Delay and Cooperation in Nonstochastic Bandits*, JMLR 2019.
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
-    delay: ArrayLike = told("max_delay")
+    horizon: ArrayLike = given("horizon", low=1)
+    delay: ArrayLike = given("max_delay")
     gamma: ArrayLike | None = number(default=None, high=1.0, open_low=True)
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, told
+from jaxbandit._core.fields import float_dtype, given, pytree_dataclass
 from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
 
@@ -57,8 +57,8 @@ class ODAAF(Learner):
     Reference: Pike-Burke, Agrawal, Szepesvári & Grünewälder, *Bandits with Delayed, Aggregated Anonymous Feedback*, ICML 2018.
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
-    mean_delay: ArrayLike = told("mean_delay")
+    horizon: ArrayLike = given("horizon", low=1)
+    mean_delay: ArrayLike = given("mean_delay")
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> ODAAFState:
         zeros, zero = jnp.zeros((num_arms, *runs_shape), float_dtype()), jnp.zeros(runs_shape, jnp.int32)

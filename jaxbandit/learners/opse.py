@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot
-from jaxbandit._core.fields import pytree_dataclass, told
+from jaxbandit._core.fields import given, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.elimination import next_arm, surely
 from jaxbandit.learners.ucb import Observed
@@ -47,7 +47,7 @@ class OptimisticPessimisticElimination(Learner):
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
+    horizon: ArrayLike = given("horizon", low=1)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> OPSEState:
         observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)

@@ -9,7 +9,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot, sums
-from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, show, told
+from jaxbandit._core.fields import float_dtype, given, number, pytree_dataclass, show
 from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round, as_learner
 from jaxbandit.learners.ftrl import log_arms
@@ -141,7 +141,7 @@ class DelayedSAPO(Learner):
     2025, Algorithm 5 with Procedures 6 and 7.
     """
 
-    horizon: ArrayLike = told("horizon", low=1)
+    horizon: ArrayLike = given("horizon", low=1)
     base: Learner | Any = ZimmertSeldin()
     separation: ArrayLike = number(default=9.0)
     phase: ArrayLike = number(default=1280.0, open_low=True)

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot, pick, sums
-from jaxbandit._core.fields import Numbers, float_dtype, number, pytree_dataclass, static, told
+from jaxbandit._core.fields import Numbers, float_dtype, given, number, pytree_dataclass, static
 from jaxbandit.learners.base import Learner, Observation, Round, multiplier
 from jaxbandit.learners.exponential import soft_leader
 from jaxbandit.learners.ftrl import log_arms
@@ -61,16 +61,16 @@ class StateExp3(ByStates):
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.states import StateExp3
     >>> states = [[0.5, 0.5], [0.1, 0.9]]
-    >>> jb.simulate(StateExp3(states, horizon=100, mean_delay=10), jb.losses.ThroughStates(states, jb.losses.Bernoulli([0.2, 0.8])),
+    >>> jb.simulate(StateExp3(states, horizon=100, mean_delay=10), jb.losses.IntermediateStates(states, jb.losses.Bernoulli([0.2, 0.8])),
     ...             jb.delays.Fixed(10), rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
     Reference: Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026 (its program and its numbers were read).
     """
 
-    transitions: Numbers = told("transitions", high=1.0, axes="KS")
-    horizon: ArrayLike = told("horizon", low=1)
-    mean_delay: ArrayLike = told("mean_delay")
+    transitions: Numbers = given("transitions", high=1.0, axes="KS")
+    horizon: ArrayLike = given("horizon", low=1)
+    mean_delay: ArrayLike = given("mean_delay")
     scale: ArrayLike = multiplier()
 
     @property
@@ -117,7 +117,7 @@ class EstimatedStateExp3(ByStates):
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.states import EstimatedStateExp3
-    >>> law = jb.losses.ThroughStates([[0.5, 0.5], [0.1, 0.9]], jb.losses.Bernoulli([0.2, 0.8]))
+    >>> law = jb.losses.IntermediateStates([[0.5, 0.5], [0.1, 0.9]], jb.losses.Bernoulli([0.2, 0.8]))
     >>> jb.simulate(EstimatedStateExp3(signals=2, horizon=100, mean_delay=10), law, jb.delays.Fixed(10), rounds=100, runs=8,
     ...             key=jax.random.key(0)).regret[-1].shape
     (8,)
@@ -126,8 +126,8 @@ class EstimatedStateExp3(ByStates):
     """
 
     signals: int = static(low=1, fact="signals")
-    horizon: ArrayLike = told("horizon", low=1)
-    mean_delay: ArrayLike = told("mean_delay")
+    horizon: ArrayLike = given("horizon", low=1)
+    mean_delay: ArrayLike = given("mean_delay")
     smoothing: ArrayLike = number(default=0.01, low=1e-6)
     mixing: ArrayLike = number(default=0.0, high=1.0)
     scale: ArrayLike = multiplier()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core import randomness
-from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, number, pytree_dataclass, told
+from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, given, number, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round
 from jaxbandit.learners.wrappers import Wrapper
 
@@ -51,7 +51,7 @@ class LimitedTracking(Wrapper):
 
     base: Learner | Any
     capacity: ArrayLike = number(low=1, high=MOST_ROUNDS)
-    backlog: ArrayLike = told("max_delay")
+    backlog: ArrayLike = given("max_delay")
     probability: ArrayLike | None = number(default=None, low=1e-6, high=1.0)
     hands_on_signals: ClassVar[bool] = True
 

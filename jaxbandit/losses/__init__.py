@@ -7,10 +7,10 @@ declares all that may be asked of a law.
 """
 
 from jaxbandit.losses.base import Losses
-from jaxbandit.losses.coins import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
+from jaxbandit.losses.bernoulli import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
-from jaxbandit.losses.states import ThroughStates
+from jaxbandit.losses.states import IntermediateStates
 from jaxbandit.losses.table import Table
 from jaxbandit.losses.zero_inflated import ZeroInflated
 
@@ -24,7 +24,7 @@ REGISTRY: dict[str, type[Losses]] = {
     "delay-matched-switching": DelayMatchedSwitching,
     "drifting": Drifting,
     "corrupted": Corrupted,
-    "through-states": ThroughStates,
+    "intermediate-states": IntermediateStates,
     "zero-inflated": ZeroInflated,
 }
 
@@ -36,10 +36,10 @@ __all__ = [
     "Corrupted",
     "DelayMatchedSwitching",
     "Drifting",
+    "IntermediateStates",
     "Losses",
     "StochasticallyConstrained",
     "Switching",
     "Table",
-    "ThroughStates",
     "ZeroInflated",
 ]

@@ -12,7 +12,7 @@ WITHIN = 1e-4  # how far the sum of a row may be from 1
 
 
 @pytree_dataclass
-class ThroughStates(Losses):
+class IntermediateStates(Losses):
     """A play leads to a state, which is seen at once; the loss, which comes later, is that of the state.
 
     The state of a play of arm a is s with probability P(s|a). Its loss is drawn from a law of which each state is an "arm". So
@@ -25,7 +25,7 @@ class ThroughStates(Losses):
       losses: the law of the losses of the S states; one that draws from a uniform number, such as Bernoulli.
 
     >>> import jaxbandit as jb
-    >>> law = jb.losses.ThroughStates([[0.5, 0.5], [1.0, 0.0]], jb.losses.Bernoulli([0.0, 1.0]))
+    >>> law = jb.losses.IntermediateStates([[0.5, 0.5], [1.0, 0.0]], jb.losses.Bernoulli([0.0, 1.0]))
     >>> law.expected(t=1), law.signal(t=1, arm=0, noise=0.75)
     (Array([0.5, 0. ], dtype=float32), Array(1, dtype=int32))
 
@@ -54,7 +54,7 @@ class ThroughStates(Losses):
         return self.losses.length
 
     def check(self) -> None:
-        inner, name = self.losses, "losses.ThroughStates"
+        inner, name = self.losses, "losses.IntermediateStates"
         if not isinstance(inner, Losses) or inner.needs_key or inner.num_signals:
             raise ValueError(
                 f"{name}(losses={type(inner).__name__}(…)): give the law of the states' losses, one that draws from a uniform number: "
@@ -66,8 +66,8 @@ class ThroughStates(Losses):
             )
         check_rows(f"{name}(transitions=…)", self.transitions)
 
-    def prepare(self) -> "ThroughStates":
-        return ThroughStates(self.transitions, self.losses.prepare())
+    def prepare(self) -> "IntermediateStates":
+        return IntermediateStates(self.transitions, self.losses.prepare())
 
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.asarray(self.transitions) @ self.losses.expected(t)

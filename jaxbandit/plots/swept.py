@@ -184,8 +184,8 @@ def heatmap(
         _label_sides(panel, one, names)
         several = len(combinations) > 1
         whose = who[0].label if show == "regret" and len(sets) > 1 else ""
-        told = [whose, table.title(losses, delays)] if several else [title if ax is not None else ""]
-        panel.set_title("; ".join(filter(None, told)), wrap=True)
+        described = [whose, table.title(losses, delays)] if several else [title if ax is not None else ""]
+        panel.set_title("; ".join(filter(None, described)), wrap=True)
     return made
 
 

@@ -31,8 +31,8 @@ def words(name: str) -> str:
     field, _, arm = field.rpartition("_") if re.search(r"_\d+$", field) else (field, "", "")
     if (axis, field) == ("losses", "means") and arm:
         return f"mean loss of arm {arm}"
-    told = f"{field.replace('_', ' ')}{f' {arm}' if arm else ''} of the {axis}"
-    return WORDS.get(name, told)
+    described = f"{field.replace('_', ' ')}{f' {arm}' if arm else ''} of the {axis}"
+    return WORDS.get(name, described)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,8 +136,8 @@ class Table:
     def title(self, losses: Group, delays: Group) -> str:
         """What a panel is of, as far as there are others."""
         several = {"losses": losses, "delays": delays}
-        told = [group.label for axis, group in several.items() if len(self.labels[axis]) > len(group.places)]
-        return "; ".join(filter(None, told))
+        described = [group.label for axis, group in several.items() if len(self.labels[axis]) > len(group.places)]
+        return "; ".join(filter(None, described))
 
     def sizes(self) -> str:
         return ", ".join(f"{len(labels)} {axis}" for axis, labels in self.labels.items())

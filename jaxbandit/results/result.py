@@ -1,11 +1,9 @@
 """What a simulation returns: arrays on the host, with the means to cut, join, save, label and draw them."""
 
 import dataclasses
-import hashlib
 import itertools
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -15,10 +13,10 @@ import numpy as np
 
 from jaxbandit._checks.inputs import check_switch, is_whole
 from jaxbandit._core.display import share, table
-from jaxbandit._core.fields import canonical, show
+from jaxbandit._core.fields import is_numeric, show
 from jaxbandit._io.files import checked_path, read_arrays, whole_file
 from jaxbandit._io.optional import need
-from jaxbandit._provenance.user_code import LIBRARY, check_identity, code_digest
+from jaxbandit._provenance.identity import check_identity
 from jaxbandit.results.statistics import Estimate, estimate, failed_share
 from jaxbandit.results.summary import ResultSummary
 
@@ -27,28 +25,6 @@ if TYPE_CHECKING:
 
 FORMAT = 3
 READABLE = (2, 3)  # format 2 has one residual for all runs
-
-
-def fingerprint(learner: Any, losses: Any, delays: Any, key: jax.Array, measure: Sequence[Any] = ()) -> dict[str, str]:
-    """A digest of each of the things a run is a function of, the same however their numbers are written.
-
-    ``"learner"`` covers the class and its numbers, ``"learner code"`` the user's own code in it, see :mod:`jaxbandit._provenance.user_code`.
-    """
-
-    def mark(tree):
-        leaves, structure = jax.tree.flatten(tree)
-        # Functions show their address, which differs between processes; their code is compared below.
-        digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(structure)).encode())
-        for leaf in leaves:
-            array = np.asarray(leaf)
-            digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-        return digest.hexdigest()[:16]
-
-    players = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
-    parts = {**players, "key": jax.random.key_data(key), "measure": canonical(tuple(measure))}
-    marks = {name: mark(part) for name, part in parts.items()}
-    own = {"learner": learner, "losses": losses, "delays": delays, "measure": tuple(measure)}
-    return marks | {f"{name} code": code_digest(part) or LIBRARY for name, part in own.items()}
 
 
 def _axes(*names: str) -> dict[str, tuple[str, ...]]:
@@ -89,7 +65,7 @@ class Result:
     per_run: list[bool]
     # the id of the first run
     first_run: int
-    # marks of learner, losses, delays, key and measure, see fingerprint
+    # marks of learner, losses, delays, key and measure, see jaxbandit._provenance.identity.fingerprint
     identity: dict[str, str]
     # [C, K, runs], if asked for
     probabilities: np.ndarray | None = field(default=None, metadata=_axes("round", "arm", "run"))
@@ -202,6 +178,18 @@ class Result:
         check_switch("control_variates", control_variates)
         return estimate(self.regret, self.rounds, self.measured.get("control_variates") if control_variates else None)
 
+    def quantile(self, probability: float) -> np.ndarray:
+        """The quantile of the regret over the runs, ``[C]``: ``quantile(0.95)`` is the 95th percentile in each recorded round.
+
+        >>> import jaxbandit as jb
+        >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4, seed=0)
+        >>> float(result.quantile(0.95)[-1])
+        25.0
+        """
+        if not (is_numeric(probability) and np.ndim(probability) == 0 and 0 <= probability <= 1):
+            raise ValueError(f"Result.quantile(probability={show(probability)}): give a number from 0 to 1, such as 0.95")
+        return np.quantile(self.regret.astype(np.float64), probability, axis=1)
+
     def summary(self) -> ResultSummary:
         """The numbers one looks at first, by name; shown as a small table.
 
@@ -221,7 +209,7 @@ class Result:
             low=float(estimate.low[-1]),
             high=float(estimate.high[-1]),
             median=float(np.median(last)),
-            unlucky=float(np.quantile(last, 0.95)),
+            quantile_95=float(self.quantile(0.95)[-1]),
             worst=float(last.max()),
             failed=failed_share(last),
             note=estimate.note,

@@ -15,7 +15,7 @@ class ResultSummary:
     low: float  # of its 95 % interval
     high: float
     median: float  # of the runs
-    unlucky: float  # the regret that 5 % of the runs exceed
+    quantile_95: float  # 95th percentile of the runs
     worst: float  # of all runs
     failed: float  # share of the runs that failed: regret above ten times the median (and above 10)
     note: str  # why the interval is unreliable, empty if it is not
@@ -36,7 +36,7 @@ class ResultSummary:
             ("runs × rounds", f"{self.runs:,} × {self.rounds:,}"),
             ("mean regret [95 % interval]", interval(self.regret, self.low, self.high)),
             ("median of the runs", number(self.median)),
-            ("unlucky 5 % of the runs: above", number(self.unlucky)),
+            ("95th percentile of the runs", number(self.quantile_95)),
             ("worst run", number(self.worst)),
             ("runs with more than 10 times the median regret", f"{self.failed:.1%}"),
             *([("note", self.note)] if self.note else []),

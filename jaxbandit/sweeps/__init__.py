@@ -3,7 +3,7 @@
 from jaxbandit.sweeps.layout import MismatchError, StoreError
 from jaxbandit.sweeps.open import open_sweep
 from jaxbandit.sweeps.run import Summary, sweep
-from jaxbandit.sweeps.spec import Entry, Spec, SpecError
+from jaxbandit.sweeps.spec import ORACLE, Entry, Spec, SpecError
 from jaxbandit.sweeps.store import Store
 
-__all__ = ["Entry", "MismatchError", "Spec", "SpecError", "Store", "StoreError", "Summary", "open_sweep", "sweep"]
+__all__ = ["ORACLE", "Entry", "MismatchError", "Spec", "SpecError", "Store", "StoreError", "Summary", "open_sweep", "sweep"]

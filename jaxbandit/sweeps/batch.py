@@ -14,8 +14,9 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.simulation import Stretch, simulate
 from jaxbandit._io.progress import Progress
 from jaxbandit._provenance.environment import differences, environment
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit._provenance.user_code import code_digest
-from jaxbandit.results.result import Result, fingerprint
+from jaxbandit.results.result import Result
 from jaxbandit.sweeps.plan import Cell, measurements
 
 

@@ -96,8 +96,8 @@ def proved_bound(cell: Cell, rounds: np.ndarray) -> Curve | None:
     if delays is None or np.any(delays == NEVER) or arms < 2:
         return None
     if isinstance(learner, BestOfBothWorlds) and learner.tsallis_scale == 1 and learner.entropy_scale == 1:
-        told = (float(np.asarray(value)) for value in (learner.max_delay, learner.linear, learner.factor))
-        bound = theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms, *told), delays, arms)
+        given = (float(np.asarray(value)) for value in (learner.max_delay, learner.linear, learner.factor))
+        bound = theory.bounds.adversarial(theory.bounds.mzs22_rates(delays, arms, *given), delays, arms)
         return Curve(rounds, bound.total[rounds - 1], bound.source)
     if isinstance(learner, ZimmertSeldin) and not learner.skipping:
         bound = theory.bounds.adversarial(theory.bounds.zs20_rates(delays, arms), delays, arms)

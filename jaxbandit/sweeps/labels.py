@@ -35,7 +35,7 @@ def short_text(value: Any) -> str:
     return f"{value:g}" if is_number(value) else show(value).strip("'")
 
 
-def told_apart(values: Sequence[Any]) -> list[str]:
+def distinct_texts(values: Sequence[Any]) -> list[str]:
     """Short texts for the values of a grid, longer ones where two would read the same."""
     texts = [short_text(value) for value in values]
     if len(set(texts)) < len(texts):
@@ -44,15 +44,15 @@ def told_apart(values: Sequence[Any]) -> list[str]:
     return [f"{text} [{index}]" if counts[text] > 1 else text for index, text in enumerate(texts)]
 
 
-def told_apart_by_fields(points: Sequence[Mapping[str, Any]]) -> list[str]:
+def distinct_by_fields(points: Sequence[Mapping[str, Any]]) -> list[str]:
     """`` delay=10``, `` delay=20``: the fields in which points differ; sizes that follow from others only if nothing else does."""
     fields = dict.fromkeys(field for point in points for field in point if field != "name")
     differ = [field for field in fields if len({repr(point.get(field)) for point in points}) > 1]
     differ = [field for field in differ if field not in SIZES] or differ
     words = ["".join(f" {field}={short_text(point.get(field))}" for field in differ) for point in points]
     values = [repr([point.get(field) for field in differ]) for point in points]
-    told, same = collections.Counter(words), collections.Counter(values)
+    described, same = collections.Counter(words), collections.Counter(values)
     return [
-        word if told[word] == same[value] else f"{word} [{number}]"  # values too long to be told in full
+        word if described[word] == same[value] else f"{word} [{number}]"  # values too long to be told in full
         for number, (word, value) in enumerate(zip(words, values, strict=True))
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit._core.fields import facts, field_values
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.losses import Losses, ThroughStates
+from jaxbandit.losses import IntermediateStates, Losses
 from jaxbandit.sweeps.spec import ORACLE
 
 QUANTILES = 1 << 16  # of a random delay law, for its expected total
@@ -18,7 +18,7 @@ ROUNDS_AT_ONCE = 1 << 16  # of losses whose means move
 
 
 class Oracle:
-    """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit._core.fields.told` that say ``"oracle"``.
+    """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit._core.fields.given` that say ``"oracle"``.
 
     ====================  ===========================================================================
     ``max_delay``         the longest delay that can come
@@ -28,7 +28,7 @@ class Oracle:
     ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
     ``mean_delay``        the mean of the delays that can come
     ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) has come within 0, 1, … rounds
-    ``transitions``       with which probability each arm leads to each state, of losses.ThroughStates
+    ``transitions``       with which probability each arm leads to each state, of losses.IntermediateStates
     ``signals``           how many signals plays may show
     ``gaps``              mean losses less the best arm's, averaged over the rounds if they move
     ====================  ===========================================================================
@@ -118,7 +118,7 @@ class Oracle:
         return np.asarray(jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise))
 
     def transitions(self) -> np.ndarray:
-        if not isinstance(self.losses, ThroughStates):
+        if not isinstance(self.losses, IntermediateStates):
             raise ValueError(f"under {type(self.losses).__name__} plays lead to no states; give numbers")
         return np.asarray(self.losses.transitions)
 

@@ -33,9 +33,9 @@ from jaxbandit._engine.choose import SIZES, block_size
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.packing import execution_of_packed, shape_of
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit.delays import Delays
 from jaxbandit.measure import ControlVariates
-from jaxbandit.results.result import fingerprint
 from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.reader import SpecReader
 from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec, SpecError
@@ -134,7 +134,7 @@ class Plan:
 
 
 def cell_id(identity: Mapping[str, str]) -> str:
-    """The name of the cell whose results have this identity (see :func:`jaxbandit.results.result.fingerprint`)."""
+    """The name of the cell whose results have this identity (see :func:`jaxbandit._provenance.identity.fingerprint`)."""
     named = ("learner", "losses", "delays", "key", "measure")  # not their code, which the manifest holds
     return _digest(str(sorted((part, identity[part]) for part in named)))
 

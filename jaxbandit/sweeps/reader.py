@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxbandit._core.fields import is_numeric, show, suggest
 from jaxbandit._io.files import checked_path
-from jaxbandit.sweeps.labels import class_name, is_number, told_apart, told_apart_by_fields
+from jaxbandit.sweeps.labels import class_name, distinct_by_fields, distinct_texts, is_number
 from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find
 
@@ -134,7 +134,7 @@ class SpecReader:
         if math.prod(len(values) for values in entry.grid.values()) > MOST_POINTS:
             self.problem(f"{path}.grid", f"this grid has more than {MOST_POINTS} points")
             return
-        texts = {key: told_apart(values) for key, values in entry.grid.items()}
+        texts = {key: distinct_texts(values) for key, values in entry.grid.items()}
         for numbers in itertools.product(*(range(len(values)) for values in entry.grid.values())):
             places = dict(zip(entry.grid, numbers, strict=True))
             fields = {**entry.fields, **{key: entry.grid[key][number] for key, number in places.items()}}
@@ -328,8 +328,8 @@ class SpecReader:
             alike.setdefault(point.label, []).append(number)
         labels = [point.label for point, _ in points]
         for numbers in alike.values():
-            told = [{**points[number][0].about, **points[number][1]} for number in numbers] if len(numbers) > 1 else []
-            for number, words in zip(numbers, told_apart_by_fields(told), strict=False):
+            described = [{**points[number][0].about, **points[number][1]} for number in numbers] if len(numbers) > 1 else []
+            for number, words in zip(numbers, distinct_by_fields(described), strict=False):
                 labels[number] += words
         labelled: dict[str, AxisPoint] = {}
         for label, (point, _) in zip(labels, points, strict=True):

@@ -159,12 +159,12 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
         interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}{mark}</small>"
         summary = game.results[label].summary()
         cells = f"<th>{_swatch(index[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
-        cells += f"<td>{number(summary.median)}</td><td>{number(summary.unlucky)}</td><td>{summary.failed:.1%}</td>"
+        cells += f"<td>{number(summary.median)}</td><td>{number(summary.quantile_95)}</td><td>{summary.failed:.1%}</td>"
         if label != best:
             pair = pairs[game.name, label, best]
             look, star = ("clear", " *") if pair.adjusted < LEVEL else ("open", "")
-            told = f"<small>p {_p(pair.adjusted)}{star}</small>"
-            cells += f'<td class="{look}">{_signed(pair.mean)} ± {number(pair.half)} {told}</td>'
+            described = f"<small>p {_p(pair.adjusted)}{star}</small>"
+            cells += f'<td class="{look}">{_signed(pair.mean)} ± {number(pair.half)} {described}</td>'
         elif len(ranked) > 1:
             cells += "<td>best</td>"
         rows.append(f"<tr>{cells}</tr>")
@@ -223,8 +223,8 @@ def _bound_note(game: Comparison) -> str:
     sources: dict[str, list[str]] = {}
     for label, bound in game.bounds.items():
         sources.setdefault(bound.source, []).append(label)
-    told = "; ".join(f"{escape(source)}: {escape(', '.join(names))}" for source, names in sources.items())
-    return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({told}).</p>"
+    described = "; ".join(f"{escape(source)}: {escape(', '.join(names))}" for source, names in sources.items())
+    return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({described}).</p>"
 
 
 MOST_FIGURES = 4

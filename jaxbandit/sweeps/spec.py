@@ -15,8 +15,9 @@ import numpy as np
 from jaxbandit import delays, learners, losses
 from jaxbandit._core.display import short
 from jaxbandit._core.fields import is_numeric
+from jaxbandit._provenance.identity import FORMER_NAMES
 
-ORACLE = "oracle"
+ORACLE: Any = "oracle"  # in a field of a learner: the true value of the cell; TOML files write the string
 AXES = ("learners", "losses", "delays")
 Axis = Literal["learners", "losses", "delays"]
 
@@ -59,8 +60,8 @@ class Spec:
     Args:
       rounds: the horizon of every cell.
       runs: how many runs of every cell; learners share losses and delays run by run.
-      learners, losses, delays: the three axes: lists, or dicts by names of your own, ``{"MZS22": jb.BestOfBothWorlds("oracle")}``.
-        A field of an object may be ``"oracle"`` too.
+      learners, losses, delays: the three axes: lists, or dicts by names of your own, ``{"MZS22": jb.BestOfBothWorlds(jb.ORACLE)}``.
+        A field of an object may be ``jb.ORACLE`` too.
       seed: of the key, ``jax.random.key(seed)``.
       record: how many log-spaced rounds are recorded, or the rounds themselves.
       control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
@@ -68,7 +69,7 @@ class Spec:
       states: keep the state at the horizon, so that ``rounds`` can be raised later; ``False`` saves disk.
 
     >>> import jaxbandit as jb
-    >>> spec = jb.Spec(rounds=1000, runs=256, learners=[jb.BestOfBothWorlds("oracle"), jb.TsallisINF()],
+    >>> spec = jb.Spec(rounds=1000, runs=256, learners=[jb.BestOfBothWorlds(jb.ORACLE), jb.TsallisINF()],
     ...                losses=[jb.losses.Bernoulli([0.3, 0.5])], delays=[jb.delays.Fixed(10)])
     >>> spec.seed
     0
@@ -111,7 +112,7 @@ def find(axis: str, name: str) -> type | None:
     """The class that a name stands for; learners also by the name of their paper, in either case: ``"MZS22"``."""
     if axis == "learners":
         name = learners.PAPERS.get(name.lower(), name)
-    return CATALOGUE[axis].get(name)
+    return CATALOGUE[axis].get(FORMER_NAMES.get(name, name))
 
 
 def describe(axis: str, thing: Any) -> dict[str, Any]:

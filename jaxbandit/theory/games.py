@@ -221,13 +221,13 @@ def _scan(learner, adversary, table, plan, num_arms: int):
     """``[T, K]`` x_t and ``[M, K]`` the losses of each bucket's rounds."""
     dtype = float_dtype()
 
-    def told(t, waiting, total):
+    def given_round(t, waiting, total):
         return Round(t, waiting, total, _no_words, _never)
 
     def one_round(carry, row):
         state, memos, played, sum_x, hidden, losses, total, next_arrival = carry
         total = total + row["waiting"].astype(dtype)
-        x, memo, state = learner.act(state, told(row["t"], row["waiting"], total))
+        x, memo, state = learner.act(state, given_round(row["t"], row["waiting"], total))
         memos = jax.tree.map(lambda all, one: all.at[row["t"] - 1].set(one), memos, memo)
         played, sum_x, m = played.at[row["t"] - 1].set(x), sum_x + x, row["bucket"]
         size = plan["size"][m].astype(dtype)
@@ -254,7 +254,7 @@ def _scan(learner, adversary, table, plan, num_arms: int):
 
     zero = jnp.zeros((), jnp.int32)
     state = learner.init(num_arms, ())
-    memo = jax.eval_shape(lambda state: learner.act(state, told(zero + 1, zero, jnp.zeros((), dtype)))[1], state)
+    memo = jax.eval_shape(lambda state: learner.act(state, given_round(zero + 1, zero, jnp.zeros((), dtype)))[1], state)
     rounds = table["t"].shape[0]
     memos = jax.tree.map(lambda leaf: jnp.zeros((rounds, *leaf.shape), leaf.dtype), memo)
     carry = (

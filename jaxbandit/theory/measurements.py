@@ -19,7 +19,7 @@ from jaxbandit._core.fields import float_dtype, pytree_dataclass, show, static
 from jaxbandit._core.projection import hybrid_argmin
 from jaxbandit._core.sums import Count, Sum
 from jaxbandit.learners.base import Learner, as_learner
-from jaxbandit.measure import Moment
+from jaxbandit.measure import RoundInfo
 
 __all__ = ["Arrivals", "Drift", "DriftedRegret", "InverseRates", "SelfBounding", "StabilityAndPenalty"]
 
@@ -57,15 +57,15 @@ class Drift:
         rings = [jnp.full((lag, num_arms, *runs_shape), jnp.inf, float_dtype()) for lag in self._lags()]
         return rings, jnp.ones(runs_shape, float_dtype())
 
-    def update(self, state: Any, moment: Moment) -> Any:
+    def update(self, state: Any, info: RoundInfo) -> Any:
         rings, worst = state
-        lowest, new = moment.probabilities, []
+        lowest, new = info.probabilities, []
         for ring in rings:
-            slot = moment.t % ring.shape[0]
+            slot = info.t % ring.shape[0]
             before = lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
             new.append(lax.dynamic_update_index_in_dim(ring, lowest, slot, 0))
             lowest = jnp.minimum(lowest, before)
-        ratio = jnp.where(moment.probabilities > 0, moment.probabilities / lowest, 0)
+        ratio = jnp.where(info.probabilities > 0, info.probabilities / lowest, 0)
         return new, jnp.maximum(worst, -constant_min(-ratio))
 
     def read(self, state: Any) -> dict[str, jax.Array]:
@@ -91,9 +91,9 @@ class Arrivals:
         zero = jnp.zeros(runs_shape, jnp.int32)
         return {"most": zero, "outstanding": Count(none, none), "pairs": Count(none, none), "violations": zero}
 
-    def update(self, state: Any, moment: Moment) -> Any:
-        arrivals = moment.arrivals
-        outstanding = state["outstanding"].add(moment.outstanding)
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        arrivals = info.arrivals
+        outstanding = state["outstanding"].add(info.outstanding)
         pairs = state["pairs"].add(arrivals * (arrivals - 1) // 2)
         short = (outstanding.high < pairs.high) | ((outstanding.high == pairs.high) & (outstanding.low < pairs.low))
         return {
@@ -130,8 +130,8 @@ class DriftedRegret:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state: Any, moment: Moment) -> Any:
-        return state.add(moment.arrivals.astype(float_dtype()) * _suffered(moment))
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        return state.add(info.arrivals.astype(float_dtype()) * _suffered(info))
 
     def read(self, state: Any) -> dict[str, jax.Array]:
         return {"drifted_regret": state.value + state.error}
@@ -160,8 +160,8 @@ class InverseRates:
         zero = jnp.zeros(runs_shape, float_dtype())
         return zero, zero
 
-    def update(self, state: Any, moment: Moment) -> Any:
-        return _rates(self.learner, moment)
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        return _rates(self.learner, info)
 
     def read(self, state: Any) -> dict[str, jax.Array]:
         return {"tsallis_rate": state[0], "entropy_rate": state[1]}
@@ -212,30 +212,30 @@ class StabilityAndPenalty:
             "delivery": Delivery.start((num_arms, *runs_shape), self.window),
         }
 
-    def update(self, state: Any, moment: Moment) -> Any:
-        x, num_arms = moment.probabilities, moment.probabilities.shape[0]
-        a, b = _rates(self.learner, moment)
-        observed = moment.informed_state.loss_estimates - moment.learner_state.loss_estimates
-        moved = hybrid_argmin(moment.informed_state.loss_estimates, a, b)
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        x, num_arms = info.probabilities, info.probabilities.shape[0]
+        a, b = _rates(self.learner, info)
+        observed = info.informed_state.loss_estimates - info.learner_state.loss_estimates
+        moved = hybrid_argmin(info.informed_state.loss_estimates, a, b)
         stability = sums(_divergence(x, moved, a, b))[0]
 
         curved = 1 / (0.5 * a * x**-1.5 + b / x)  # 1/f''(x)
         curved_sum, weighted = sums(curved, curved * observed)
         shift = weighted / curved_sum
         limit = sums(2 * curved * (observed - shift) ** 2)[0]
-        arrivals = moment.arrivals.astype(x.dtype)
-        delivery, arrived = state["delivery"].step(moment, 1 / x - 1)
+        arrivals = info.arrivals.astype(x.dtype)
+        delivery, arrived = state["delivery"].step(info, 1 / x - 1)
         slack = jnp.where(b > 0, b, 1)
 
-        best = jnp.argmin(moment.means)
+        best = jnp.argmin(info.means)
         came = sums(x * observed)[0] - lax.dynamic_index_in_dim(observed, best, 0, keepdims=False)
         terms = {
             "stability": stability,
             "limit": limit,
             "tsallis": sums(x**1.5 * arrived)[0] / a,
-            "entropy": jnp.where(b > 0, arrivals * (arrivals - 1) * _suffered(moment) / slack, 0),
+            "entropy": jnp.where(b > 0, arrivals * (arrivals - 1) * _suffered(info) / slack, 0),
             "drift": came,
-            "penalty_limit": _penalty_limit(moment.t, x, (a, b), state["rates"]),
+            "penalty_limit": _penalty_limit(info.t, x, (a, b), state["rates"]),
         }
         worst = {
             # Where next to nothing arrived both are rounding.
@@ -289,19 +289,19 @@ class SelfBounding:
         check_rates(self.learner)
         return [Sum.zero(runs_shape) for _ in range(3)], Delivery.start(runs_shape, self.window)
 
-    def update(self, state: Any, moment: Moment) -> Any:
+    def update(self, state: Any, info: RoundInfo) -> Any:
         totals, delivery = state
-        x, num_arms = moment.probabilities, moment.probabilities.shape[0]
-        a, b = _rates(self.learner, moment)
-        suffered = _suffered(moment)
+        x, num_arms = info.probabilities, info.probabilities.shape[0]
+        a, b = _rates(self.learner, info)
+        suffered = _suffered(info)
         roots, entropy = sums(jnp.sqrt(x), _entropy(x))
-        best = jnp.sqrt(lax.dynamic_index_in_dim(x, jnp.argmin(moment.means), 0, keepdims=False))
-        delivery, arrived = delivery.step(moment, suffered)
+        best = jnp.sqrt(lax.dynamic_index_in_dim(x, jnp.argmin(info.means), 0, keepdims=False))
+        delivery, arrived = delivery.step(info, suffered)
         rate = jnp.where(b > 0, 1 / jnp.where(b > 0, b, 1), 0)
         terms = (
             (roots - best) / a,
-            rate * (moment.arrivals.astype(x.dtype) - 1) * arrived,
-            rate * moment.outstanding.astype(x.dtype) * entropy / np.log(num_arms),
+            rate * (info.arrivals.astype(x.dtype) - 1) * arrived,
+            rate * info.outstanding.astype(x.dtype) * entropy / np.log(num_arms),
         )
         return [total.add(term) for total, term in zip(totals, terms, strict=True)], delivery
 
@@ -319,10 +319,10 @@ class Delivery:
     def start(cls, shape: tuple[int, ...], window: int) -> "Delivery":
         return cls(jnp.zeros((window + 1, *shape), float_dtype()))
 
-    def step(self, moment: Moment, value: jax.Array) -> tuple["Delivery", jax.Array]:
+    def step(self, info: RoundInfo, value: jax.Array) -> tuple["Delivery", jax.Array]:
         """Set ``value`` of this round's play aside, and hand out what is due; longer waits than the window are dropped."""
         size = self.ring.shape[0]
-        fits, due = moment.delay < size, (moment.t + moment.delay) % size
+        fits, due = info.delay < size, (info.t + info.delay) % size
         if jnp.ndim(due) == 0:  # one sequence for all runs: one row
             row = lax.dynamic_index_in_dim(self.ring, due, 0, keepdims=False) + jnp.where(fits, value, 0)
             ring = lax.dynamic_update_index_in_dim(self.ring, row, due, 0)
@@ -330,7 +330,7 @@ class Delivery:
             rows = jnp.arange(size).reshape(size, *[1] * due.ndim) == due
             rows = (rows & fits).reshape(size, *[1] * (value.ndim - due.ndim), *due.shape)
             ring = self.ring + jnp.where(rows, value, 0)
-        now = moment.t % size
+        now = info.t % size
         came = lax.dynamic_index_in_dim(ring, now, 0, keepdims=False)
         return Delivery(lax.dynamic_update_index_in_dim(ring, jnp.zeros_like(came), now, 0)), came
 
@@ -343,19 +343,19 @@ def check_rates(learner: Any) -> None:
         )
 
 
-def _rates(learner: Learner, moment: Moment) -> tuple[jax.Array, jax.Array]:
+def _rates(learner: Learner, info: RoundInfo) -> tuple[jax.Array, jax.Array]:
     """1/η_t and 1/γ_t of this round, each ``[...]``."""
-    num_arms, *runs_shape = moment.probabilities.shape
-    rates = learner.inverse_rates(moment.learner_state, moment.round, num_arms)
+    num_arms, *runs_shape = info.probabilities.shape
+    rates = learner.inverse_rates(info.learner_state, info.round, num_arms)
     if rates is None or jnp.ndim(rates[1]) > len(runs_shape):
         raise TypeError(f"learner={show(learner)}: this measurement needs a learner with one rate for all arms")
     return jnp.broadcast_to(rates[0], runs_shape), jnp.broadcast_to(rates[1], runs_shape)
 
 
-def _suffered(moment: Moment) -> jax.Array:
+def _suffered(info: RoundInfo) -> jax.Array:
     """<x_t, Δ>, ``[...]``."""
-    gaps = moment.means - moment.means.min()
-    return inner(moment.probabilities, gaps)
+    gaps = info.means - info.means.min()
+    return inner(info.probabilities, gaps)
 
 
 def _entropy(x: jax.Array) -> jax.Array:

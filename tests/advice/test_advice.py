@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
-from jaxbandit.advice import candidates, standing, worlds
+from jaxbandit.advice import candidates, result, scenarios
 from jaxbandit.cli.app import call
 
 COLUMNS = dict(arm="ad", action="shown", feedback="bought")
@@ -51,31 +51,31 @@ def test_every_learner_is_tried_or_left_out_for_a_reason():
 def test_the_scenarios(log):
     """By loops over phases and runs: which arms change places, which one fades, the reward of the best arm in hindsight."""
     rounds, runs = 323, 8  # phases of different lengths
-    made = {one.name: one for one in worlds.scenarios(log, rounds, runs, (2,))}
-    means = worlds.posterior_draws(log, runs, (2,)).means()
+    made = {one.name: one for one in scenarios.scenarios(log, rounds, runs, (2,))}
+    means = scenarios.posterior_draws(log, runs, (2,)).means()
     assert (means[:, :2] == means[:, :1]).all()
     assert (means[:, 2] != means[:, 0]).all()
-    starts = np.asarray(made[worlds.AS_LOGGED].losses.starts)
+    starts = np.asarray(made[scenarios.AS_LOGGED].losses.starts)
     phase = np.searchsorted(starts, np.arange(1, rounds + 1), side="right") - 1
-    assert np.bincount(phase).min() >= rounds // worlds.PHASES
-    for name in (worlds.AS_LOGGED, worlds.CORRUPTION, worlds.DRIFT):
+    assert np.bincount(phase).min() >= rounds // scenarios.PHASES
+    for name in (scenarios.AS_LOGGED, scenarios.CORRUPTION, scenarios.DRIFT):
         mine = np.asarray(made[name].losses.means)
         for run in range(0, runs, 3):
             best, worst = means[:, run].argmin(), means[:, run].argmax()
             total = np.zeros(3)
             for t in range(rounds):
                 expected = means[:, run].copy()
-                if name == worlds.CORRUPTION and phase[t] < 4:
+                if name == scenarios.CORRUPTION and phase[t] < 4:
                     expected[[best, worst]] = expected[[worst, best]]
-                if name == worlds.DRIFT:
+                if name == scenarios.DRIFT:
                     share = (phase[t] + 0.5) / 16
                     expected[best] = (1 - share) * means[best, run] + share * means[worst, run]
                 np.testing.assert_allclose(mine[phase[t], :, run], expected)
                 total += 1 - expected
             np.testing.assert_allclose(made[name].best[run], total.max())
     shorter = log.with_window(log.window // 2)
-    halved = worlds.posterior_draws(shorter, runs, (2,)).means()
-    np.testing.assert_allclose(np.asarray(made[worlds.HALVED].losses.means)[0], halved)
+    halved = scenarios.posterior_draws(shorter, runs, (2,)).means()
+    np.testing.assert_allclose(np.asarray(made[scenarios.HALVED].losses.means)[0], halved)
     assert shorter.converted < log.converted
 
 
@@ -89,16 +89,16 @@ def test_rewards_of_a_scenario(tmp_path):
     (tmp_path / "log.csv").write_text("\n".join(lines))
     log = jb.load_log(tmp_path / "log.csv", **COLUMNS, window="40m", reward="value", scale=80.0)
     assert not log.binary
-    made = {one.name: one for one in worlds.scenarios(log, 160, 8, (2,))}
-    draws = worlds.posterior_draws(log, 8, (2,))
-    logged, corrupted = (np.asarray(made[name].losses.expected(1)) for name in (worlds.AS_LOGGED, worlds.CORRUPTION))
+    made = {one.name: one for one in scenarios.scenarios(log, 160, 8, (2,))}
+    draws = scenarios.posterior_draws(log, 8, (2,))
+    logged, corrupted = (np.asarray(made[name].losses.expected(1)) for name in (scenarios.AS_LOGGED, scenarios.CORRUPTION))
     np.testing.assert_allclose(logged, draws.means(), rtol=1e-5)
     np.testing.assert_allclose(corrupted, draws.means()[::-1], rtol=1e-5)
-    np.testing.assert_allclose(made[worlds.AS_LOGGED].best, 160 * (1 - draws.means()).max(0), rtol=1e-6)
+    np.testing.assert_allclose(made[scenarios.AS_LOGGED].best, 160 * (1 - draws.means()).max(0), rtol=1e-6)
 
 
 def test_delays_of_a_scenario_are_those_of_the_log(log):
-    made = worlds.scenarios(log, 323, 64, (2,))[0].delays
+    made = scenarios.scenarios(log, 323, 64, (2,))[0].delays
     for level in (0.1, 0.5, 0.9):
         there = np.quantile(np.asarray(log.delays.no_conversion.delays), level, method="inverted_cdf")
         drawn = np.quantile(np.asarray(made.no_conversion.delays), level, axis=1, method="inverted_cdf")
@@ -106,7 +106,7 @@ def test_delays_of_a_scenario_are_those_of_the_log(log):
         there = np.quantile(np.asarray(log.delays.conversion.delays), level, axis=-1, method="inverted_cdf")
         drawn = np.quantile(np.asarray(made.conversion.delays), level, axis=1, method="inverted_cdf")
         assert np.all(np.abs(drawn.mean(1) - there) <= 4)
-    short = worlds.scenarios(log, 5, 4, (2,))[0].delays  # no delay is longer than the horizon
+    short = scenarios.scenarios(log, 5, 4, (2,))[0].delays  # no delay is longer than the horizon
     assert max(np.max(short.no_conversion.delays), np.max(short.conversion.delays)) <= 5
 
 
@@ -114,7 +114,7 @@ def test_intervals():
     # In how many of many samples the interval of the 95% quantile holds the true one: 95%, within five standard errors.
     samples = np.random.default_rng(1).normal(size=(2000, 500))
     truth = scipy.stats.norm.ppf(0.95)
-    inside = [low <= truth <= high for _, low, high in (standing.quantile_interval(row, 0.95) for row in samples)]
+    inside = [low <= truth <= high for _, low, high in (result.quantile_interval(row, 0.95) for row in samples)]
     assert abs(np.mean(inside) - 0.95) < 5 * np.sqrt(0.05 * 0.95 / 2000) + 0.005  # whole order statistics cover a little more
 
 
@@ -122,7 +122,7 @@ def test_intervals():
 def test_credible_intervals_contain_the_spread_between_draws_but_not_chance(between, within):
     random = np.random.default_rng(0)
     values = np.repeat(random.normal(50, between, 2000), 2) + random.normal(0, within, 4000)
-    mean, low, high = standing.credible(values)
+    mean, low, high = result.credible(values)
     error = 1.96 * np.sqrt((between**2 + within**2 / 2) / 2000)
     assert abs(mean - 50) < 3 * error
     # The variance of chance is 8 in the last case; an error of the variance between draws of 0.4 leaves a half-width of 1.2.
@@ -134,7 +134,7 @@ def test_advice(log, few, tmp_path):
     answers = []
     options = dict(rounds=400, runs=64, seed=3, resume=tmp_path / "part.npz")
     advice = jb.advise(log, **options, on_answer=answers.append)
-    means = worlds.posterior_draws(log, 64, (3, 1)).means()
+    means = scenarios.posterior_draws(log, 64, (3, 1)).means()
     exact = 400 * (means.mean(0) - means.min(0))
     np.testing.assert_allclose(advice.final["as logged"]["uniform"].lost, exact, rtol=1e-4)
     chosen = 400 * (log.counts / log.counts.sum() @ means - means.min(0))

@@ -9,7 +9,7 @@ import jaxbandit as jb
 from experiments.bench import bench
 from experiments.bench import report as bench_report
 from jaxbandit.cli import app
-from jaxbandit.cli.speaking import WRONG_COMMAND
+from jaxbandit.cli.errors import WRONG_COMMAND
 
 
 def rows(speeds):

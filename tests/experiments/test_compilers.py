@@ -5,7 +5,7 @@ import pytest
 from experiments.accelerators import __main__ as accelerators
 from experiments.accelerators import compilers
 from jaxbandit.cli import app, doctor
-from jaxbandit.cli.speaking import WRONG_COMMAND
+from jaxbandit.cli.errors import WRONG_COMMAND
 
 TEXT = """
 %turn (p.0: (s32[], f32[4,1024], f32[1024])) -> (s32[], f32[4,1024], f32[1024]) {

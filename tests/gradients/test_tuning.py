@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._checks import cautions
+from jaxbandit._checks import warn
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.coordinates import coordinates
@@ -420,7 +420,7 @@ def test_moves_and_slopes_that_are_not_finite(tmp_path, monkeypatch):
 
 
 def test_a_long_burn_in_is_said_once_and_where_tune_was_called(monkeypatch):
-    monkeypatch.setattr(cautions, "_warned", set())
+    monkeypatch.setattr(warn, "_warned", set())
     shrink = optax.stateless(lambda slopes, _: {"scale": -0.1})
     with pytest.warns(UserWarning, match="it plays nearly uniformly for about") as said:
         jb.tune(

@@ -27,7 +27,7 @@ LAWS = {
     "lost": D.PacketLoss(0.7, delay=2),
     "arm-dependent": D.ArmDependent([D.Fixed(1), D.UniformRandom(0, 6), D.Fixed(10)]),
 }
-# By the name of the fact (the fields say which by `told`): true or generous under every law above.
+# By the name of the fact (the fields say which by `given`): true or generous under every law above.
 FACTS = {
     "max_delay": 15,
     "horizon": ROUNDS,

@@ -20,7 +20,7 @@ D, L = jb.delays, jb.losses
 RNG = np.random.default_rng(7)
 STATES = RNG.dirichlet(np.full(3, 0.7), 5)  # P(s|a): 5 arms, 3 states
 
-STATE_EXP3, PIECES = jb.StateExp3(STATES, 9, 1), D.Pieces([0.5, 0.5])
+STATE_EXP3, PIECES = jb.StateExp3(STATES, 9, 1), D.CompositeFeedback([0.5, 0.5])
 FIVE = L.Bernoulli(np.linspace(0.1, 0.9, 5))
 
 
@@ -84,7 +84,7 @@ def test_states_and_losses_go_together():
     """The state of a play has the law P(·|a), its loss the mean of the state. Rejects a loss that is drawn from the same part of the
     noise as the state: its mean would be off by far more than the 1 % that would be seen here."""
     means = np.array([0.1, 0.5, 0.95])
-    law, count = canonical(L.ThroughStates(STATES, L.Bernoulli(means))), 1 << 17
+    law, count = canonical(L.IntermediateStates(STATES, L.Bernoulli(means))), 1 << 17
     noise = jnp.asarray(np.random.default_rng(2).random(count), float_dtype())
     drawn = jax.jit(lambda arm: (law.signal(jnp.int32(1), arm, noise), law.sample(jnp.int32(1), arm, noise)))
     for arm, row in enumerate(STATES):
@@ -98,7 +98,7 @@ def test_states_and_losses_go_together():
 
 @pytest.mark.thorough
 def test_a_state_of_probability_0_is_never_seen():
-    law = L.ThroughStates([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], L.Bernoulli([0.5, 0.5, 0.5]))
+    law = L.IntermediateStates([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], L.Bernoulli([0.5, 0.5, 0.5]))
     noise = jnp.asarray([2.0**-24, 0.5, 1 - 2.0**-24], jnp.float32)
     assert np.all(np.asarray(law.signal(1, jnp.zeros(3, jnp.int32), noise)) == 1)
     assert np.all(np.asarray(law.signal(1, jnp.ones(3, jnp.int32), noise)) == 0)
@@ -137,7 +137,7 @@ def test_the_sum_of_a_round(shares):
     rounds = 23
     table = np.random.default_rng(0).random((rounds, 3))
     with jax.enable_x64(True):
-        rollout = jb.rollout(Diary(rounds), L.Table(table), D.Pieces(shares), rounds=rounds, seed=0, runs=2)
+        rollout = jb.rollout(Diary(rounds), L.Table(table), D.CompositeFeedback(shares), rounds=rounds, seed=0, runs=2)
         seen = np.asarray(rollout.learner_state[0])
     losses = table[np.arange(rounds), np.arange(1, rounds + 1) % 3]
     np.testing.assert_allclose(seen[1:, 0], np.convolve(losses, shares)[:rounds], rtol=1e-12)
@@ -176,7 +176,7 @@ def test_colo_feeds_nothing_of_other_arms():
     delay, rounds = 3, 400
     losses = L.Table(np.tile(np.arange(4) / 8, (rounds, 1)))
     learner = jb.CoLo(Judge((delay + 1) / (2 * delay + 1) / 8), delay)
-    for law in (D.Pieces([0.1, 0.2, 0.3, 0.4]), D.Fixed(3)):
+    for law in (D.CompositeFeedback([0.1, 0.2, 0.3, 0.4]), D.Fixed(3)):
         state = jb.rollout(learner, losses, law, rounds=rounds, runs=16, seed=0).learner_state
         assert np.all(np.asarray(state.base[1]) > 5)
         np.testing.assert_allclose(np.asarray(state.base[2]), 0, atol=1e-6)
@@ -244,13 +244,13 @@ def test_the_weight_of_an_estimate():
 
 def test_a_sweep_tells_the_truth():
     """Also inside a wrapper; and where plays lead to no states it says so."""
-    law = L.ThroughStates(STATES, L.Bernoulli([0.1, 0.5, 0.9]))
+    law = L.IntermediateStates(STATES, L.Bernoulli([0.1, 0.5, 0.9]))
     asked = jb.BOLD(jb.StateExp3("oracle", "oracle", "oracle"), capacity="oracle")  # type: ignore[arg-type]
     told = Oracle(law, D.Fixed(4), 90).tell(asked)
     np.testing.assert_array_equal(told.base.transitions, STATES)
     assert (told.base.horizon, told.base.mean_delay, told.capacity) == (90, 4, 5)
     assert Oracle(law, D.Fixed(4), 90).tell(jb.EstimatedStateExp3("oracle", 9, 1)).signals == 3  # type: ignore[arg-type]
-    assert Oracle(FIVE, D.Pieces([0.5, 0.3, 0.2]), 90).tell(jb.CoLo(jb.TsallisINF(), "oracle")).delay == 2
+    assert Oracle(FIVE, D.CompositeFeedback([0.5, 0.3, 0.2]), 90).tell(jb.CoLo(jb.TsallisINF(), "oracle")).delay == 2
     with pytest.raises(ValueError, match="transitions = 'oracle': under Bernoulli plays lead to no states"):
         Oracle(FIVE, D.Fixed(4), 90).tell(asked)
 
@@ -287,15 +287,21 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: simulate(STATE_EXP3), r"plays show no signals, and StateExp3 reads 3; give losses.ThroughStates with 3 states"),
         (
-            lambda: simulate(jb.EstimatedStateExp3(2, 9, 1), L.ThroughStates(STATES, L.Bernoulli([0.1, 0.2, 0.3]))),
+            lambda: simulate(STATE_EXP3),
+            r"plays show no signals, and StateExp3 reads 3; give losses.IntermediateStates with 3 states",
+        ),
+        (
+            lambda: simulate(jb.EstimatedStateExp3(2, 9, 1), L.IntermediateStates(STATES, L.Bernoulli([0.1, 0.2, 0.3]))),
             r"show 3 signals",
         ),
         (lambda: simulate(jb.StateExp3(STATES * 0.9, 9, 1)), r"row 0 of transitions sums to 0\.9"),
         (lambda: simulate(jb.QPMD(STATE_EXP3, 9)), r"QPMD\(base=StateExp3\(…\)\): the base would see no signals"),
-        (lambda: simulate(jb.Uniform(), L.ThroughStates(STATES, L.Beta([0.1, 0.2, 0.3]))), r"draws from a uniform number"),
-        (lambda: simulate(jb.Uniform(), L.ThroughStates(STATES, L.Bernoulli([0.1, 0.2]))), r"lead to 3 states, and losses has 2"),
+        (lambda: simulate(jb.Uniform(), L.IntermediateStates(STATES, L.Beta([0.1, 0.2, 0.3]))), r"draws from a uniform number"),
+        (
+            lambda: simulate(jb.Uniform(), L.IntermediateStates(STATES, L.Bernoulli([0.1, 0.2]))),
+            r"lead to 3 states, and losses has 2",
+        ),
         (lambda: jb.Agent(STATE_EXP3, 5, jax.random.key(0)), r"StateExp3 reads the signal of each play"),
         pytest.param(
             lambda: jb.check_losses(Silent()),
@@ -306,7 +312,7 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
             lambda: simulate(jb.TsallisINF(), delays=PIECES),
             r"only sums are seen, and TsallisINF .* give jb.CoLo\(TsallisINF\(…\), delay=1\)",
         ),
-        (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.Pieces([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
+        (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.CompositeFeedback([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
         (lambda: simulate(jb.Uniform(), delays=D.ArmDependent([PIECES] * 5)), r"a law of pieces holds for all plays or none"),
         (lambda: jb.check_learner(LooksAtTheArm(400)), r"takes_sums is True, but observe makes something else of state\[0\]"),
     ],

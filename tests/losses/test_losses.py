@@ -175,19 +175,19 @@ class OddRounds:
     def init(self, num_arms, runs_shape):
         return jnp.zeros(runs_shape, jnp.int32)
 
-    def update(self, state, moment):
-        return state + (moment.means[0] > 0)
+    def update(self, state, info):
+        return state + (info.means[0] > 0)
 
     def read(self, state):
         return {"odd": state}
 
 
 def test_a_simulation_has_the_exact_phases():
-    """Also inside losses.ThroughStates, and with a growth for each run."""
+    """Also inside losses.IntermediateStates, and with a growth for each run."""
     borders = phase_borders(float(np.float32(1.001)), 60_000)
     odd = ((np.searchsorted(borders, np.arange(60_000), side="right") - 1) % 2 == 1).sum()
     law = losses.StochasticallyConstrained(0.25, arms=2, growth=1.001)
-    states = losses.ThroughStates(np.eye(2), law)
+    states = losses.IntermediateStates(np.eye(2), law)
     options = dict(delays=jb.delays.Fixed(0), rounds=60_000, runs=2, seed=0, record=[60_000], measure=[OddRounds()])
     for one in (law, states):
         assert jb.simulate(jb.Uniform(), one, **options).measured["odd"].tolist() == [[odd, odd]]

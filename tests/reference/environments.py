@@ -62,7 +62,7 @@ def means(model, t: int) -> np.ndarray:
             return means(model.base, t)[exchange(model, t)]
         case L.ZeroInflated():
             return 1 - conversion_rates(model, t) * np.asarray(model.values, float).mean(1)
-        case L.ThroughStates():
+        case L.IntermediateStates():
             return np.asarray(model.transitions, float) @ means(model.losses, t)
     raise NotImplementedError(f"means of {type(model).__name__}")
 
@@ -123,7 +123,7 @@ def loss(model, t: int, arm: int, noise) -> float:
             return 1 - values[min(int(noise / rate * len(values)), len(values) - 1)] if noise < rate else 1.0
         case L.Corrupted():
             return loss(model.base, t, int(exchange(model, t)[arm]), noise)
-        case L.ThroughStates():
+        case L.IntermediateStates():
             return loss(model.losses, t, *state_and_place(model, arm, noise))
     return float(noise < means(model, t)[arm])  # all others are Bernoulli
 
@@ -157,7 +157,7 @@ def delay(model, t: int, arm: int, loss: float, noise: float) -> float:
             return delay(model.second, t, arm, loss, (noise - share) / (1 - share))
         case D.Fixed():
             return int(model.delay)
-        case D.Pieces():
+        case D.CompositeFeedback():
             return len(np.asarray(model.shares)) - 1
         case D.PacketLoss():
             return int(model.delay) if noise < float(model.probability) else math.inf

@@ -60,7 +60,7 @@ def _corrupted(kit: Kit):
 def _through_states(kit: Kit):
     states = kit.one_of([2, 4])
     inner = kit.one_of(["bernoulli", "switching", "drifting", "stochastically-constrained", "table", "clipped-normal"])
-    return L.ThroughStates(kit.rng.dirichlet(np.full(states, 0.7), kit.arms), LOSSES[inner](kit._replace(arms=states)))
+    return L.IntermediateStates(kit.rng.dirichlet(np.full(states, 0.7), kit.arms), LOSSES[inner](kit._replace(arms=states)))
 
 
 LOSSES: dict[str, Callable[[Kit], Any]] = {
@@ -73,7 +73,7 @@ LOSSES: dict[str, Callable[[Kit], Any]] = {
     "delay-matched-switching": lambda kit: L.DelayMatchedSwitching(kit.whole(1, 9), kit.arms),
     "drifting": lambda kit: L.Drifting(_means(kit), _means(kit), kit.real(1, 100)),
     "corrupted": _corrupted,
-    "through-states": _through_states,
+    "intermediate-states": _through_states,
     "zero-inflated": lambda kit: L.ZeroInflated(_means(kit, 2, kit.arms), [1, kit.whole(2, 50)], _means(kit, kit.arms, 3)),
 }
 
@@ -101,7 +101,7 @@ def _trace(kit: Kit, outliers: int):
 
 
 def _pieces(kit: Kit):
-    return D.Pieces(kit.rng.dirichlet(np.ones(kit.one_of([1, 2, 4]))))
+    return D.CompositeFeedback(kit.rng.dirichlet(np.ones(kit.one_of([1, 2, 4]))))
 
 
 # Models that may be parts of others, with and without one sequence for all runs.

@@ -63,9 +63,9 @@ def structures(count: int) -> list[tuple[str, str, str, int]]:
     chosen = []
     for structure in range(count):
         learner, loss = str(next(learners)), str(next(losses))
-        loss = "through-states" if learner in READS_STATES else loss
+        loss = "intermediate-states" if learner in READS_STATES else loss
         chosen.append((learner, loss, str(next(delays)), structure))
-    more = [("colo", loss, "pieces") for loss in ("table", "beta", "through-states")]
+    more = [("colo", loss, "pieces") for loss in ("table", "beta", "intermediate-states")]
     more += [(learner, "bernoulli", "mixture, dependent") for learner in ("bobw", "ucb1", "bold")]
     return chosen + [(*names, count + number) for number, names in enumerate(more)]
 
@@ -96,7 +96,7 @@ def play_run(game: Game, run: int) -> dict[str, np.ndarray]:
         lambda t, arm: environments.loss(game.losses, t, arm, noise[t - 1]),
         lambda t, arm, loss: environments.delay(game.delays, t, arm, loss, which_delay[t - 1]),
         signals=_signals(game.losses, which_loss),
-        pieces=np.asarray(game.delays.shares) if isinstance(game.delays, jb.delays.Pieces) else None,
+        pieces=np.asarray(game.delays.shares) if isinstance(game.delays, jb.delays.CompositeFeedback) else None,
         rounds=ROUNDS,
     )
     means = np.array([environments.means(game.losses, s) for s in t])

@@ -12,7 +12,9 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._provenance.environment import differences, environment
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit.sweeps import MismatchError, Store
+from jaxbandit.sweeps.spec import find
 from tests.sweeps.examples import digests
 
 WRITTEN = Path(__file__).parents[1] / "data" / "sweep_of_0.1.0"
@@ -75,3 +77,36 @@ def test_damage_is_found_in_it(old):
     assert list(Store.open(old).damaged()) == [file]
     assert go_on(old).damaged == 1
     np.testing.assert_array_equal(jb.open_sweep(old).regret.values[0, 0, 0], played(20, 200, [7, 20]).regret)
+
+
+def test_names_of_before_a_rename():
+    """Digests and registry names that were stored before two classes were renamed. Rejects a digest of the new class name."""
+    losses = jb.losses.IntermediateStates([[0.5, 0.5], [1.0, 0.0]], jb.losses.Bernoulli([0.0, 1.0]))
+    marks = fingerprint(jb.CoLo(jb.TsallisINF(), 2), losses, jb.delays.CompositeFeedback([0.5, 0.5]), jax.random.key(0))
+    stored = {"learner": "2e0d4ab355474ae3", "losses": "0c6f6ecac3da1a3c", "delays": "af72cd1fe507c790"}
+    assert {part: marks[part] for part in stored} == stored  # computed by the version that had ThroughStates and Pieces
+    assert find("losses", "through-states") is jb.losses.IntermediateStates
+    assert find("delays", "pieces") is jb.delays.CompositeFeedback
+
+
+def test_a_spec_with_former_names_is_read(tmp_path):
+    text = """rounds = 20
+runs = 2
+[[learners]]
+name = "uniform"
+[[losses]]
+name = "through-states"
+transitions = [[0.5, 0.5], [1.0, 0.0]]
+losses = { name = "bernoulli", means = [0.0, 1.0] }
+[[delays]]
+name = "fixed"
+delay = 2
+"""
+    (tmp_path / "spec.toml").write_text(text)
+    summary = jb.sweep(tmp_path / "spec.toml", tmp_path / "out")
+    (tmp_path / "spec.toml").write_text(
+        text.replace("through-states", "intermediate-states").replace("rounds = 20", "rounds = 30")
+    )
+    assert summary.done == 1
+    jb.sweep(tmp_path / "spec.toml", tmp_path / "out")  # the same cell under its new name
+    assert int(jb.open_sweep(tmp_path / "out")["round"][-1]) == 30

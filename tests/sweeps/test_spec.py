@@ -226,7 +226,7 @@ def test_every_field_of_every_class_can_be_written():
                     value = [[1, 2], [0, 1]]
                 if name == "drifting" and field.name in ("start", "end"):
                     value = [0.2, 0.4]
-                if name == "through-states" and field.name == "losses":
+                if name == "intermediate-states" and field.name == "losses":
                     value = nested["base"]["losses"]
                 if field.name in nested:
                     value = nested[field.name][axis]
@@ -235,8 +235,10 @@ def test_every_field_of_every_class_can_be_written():
                 table[field.name] = value
             others = {"learners": [{"name": "uniform"}], "losses": [{"name": "bernoulli", "means": [0.2, 0.4]}]}
             if name.endswith("state-exp3"):
-                others["losses"] = [{"name": "through-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}]
-            if name == "pieces":
+                others["losses"] = [
+                    {"name": "intermediate-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}
+                ]
+            if name == "composite-feedback":
                 others["learners"] = [{"name": "colo", "base": {"name": "uniform"}, "delay": 1}]
             others |= {"delays": [{"name": "fixed", "delay": 1}], axis: [table]}
             made = getattr(

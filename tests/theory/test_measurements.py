@@ -22,9 +22,9 @@ class Log:
     def init(self, num_arms, runs_shape):
         return jnp.zeros((3, *runs_shape))
 
-    def update(self, state, moment):
-        shape = moment.arm.shape
-        return jnp.stack([jnp.broadcast_to(part, shape).astype(state.dtype) for part in (moment.arm, moment.loss, moment.delay)])
+    def update(self, state, info):
+        shape = info.arm.shape
+        return jnp.stack([jnp.broadcast_to(part, shape).astype(state.dtype) for part in (info.arm, info.loss, info.delay)])
 
     def read(self, state):
         return {"log": state}
@@ -199,8 +199,8 @@ def test_drift_of_windows_of_any_length(window):
     measure = theory.measurements.Drift(window)
 
     def step(state, row):
-        moment = jb.measure.Moment(row[0], row[1], *[None] * 9)
-        state = measure.update(state, moment)
+        info = jb.measure.RoundInfo(row[0], row[1], *[None] * 9)
+        state = measure.update(state, info)
         return state, measure.read(state)["drift"]
 
     _, drift = jax.lax.scan(step, measure.init(3, (2,)), (jnp.arange(1, 51), jnp.asarray(x)))

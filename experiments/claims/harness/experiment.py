@@ -11,12 +11,13 @@ import jax
 
 from experiments.claims.harness.verdict import Check, Kind, Measured, Mutant, width
 from jaxbandit import plots
-from jaxbandit._checks.cautions import burn_in
+from jaxbandit._checks.warn import burn_in
 from jaxbandit._engine.choose import block_size
 from jaxbandit._engine.simulation import simulate
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit._provenance.package_code import package_digest
 from jaxbandit.measure import ControlVariates
-from jaxbandit.results.result import Result, fingerprint
+from jaxbandit.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

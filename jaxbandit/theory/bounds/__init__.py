@@ -13,6 +13,7 @@ Masoudian, Zimmert & Seldin (NeurIPS 2024).
 """
 
 from jaxbandit.theory.bounds.base import Bound
+from jaxbandit.theory.bounds.feedback_models import composite, limited_tracking, state_exp3
 from jaxbandit.theory.bounds.lower import (
     bandit_lower,
     buckets,
@@ -36,7 +37,6 @@ from jaxbandit.theory.bounds.mzs22 import (
 )
 from jaxbandit.theory.bounds.mzs24 import mzs24_adversarial, mzs24_skipped, mzs24_stochastic
 from jaxbandit.theory.bounds.others import delayed_exp3, delayed_ucb1, dew, tsallis_inf_adversarial, tsallis_inf_stochastic
-from jaxbandit.theory.bounds.shapes import composite, limited_tracking, state_exp3
 from jaxbandit.theory.bounds.zs20 import Rates, adversarial, zs20_rates, zs20_simple, zs20_skipping
 
 __all__ = [

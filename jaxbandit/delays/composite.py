@@ -13,7 +13,7 @@ WITHIN = 1e-4  # how far the sum of the shares may be from 1
 
 
 @pytree_dataclass
-class Pieces(Delays):
+class CompositeFeedback(Delays):
     """Every loss comes in pieces, the share ``shares[j]`` of it at the end of the j-th round after the play; only their sum is seen.
 
     What is seen in round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, nobody says from which plays: composite anonymous feedback. Only
@@ -24,7 +24,7 @@ class Pieces(Delays):
       shares: of a loss that come after 0, 1, … rounds; they sum to 1.
 
     >>> import jaxbandit as jb
-    >>> jb.delays.Pieces([0.5, 0.25, 0.25]).longest()
+    >>> jb.delays.CompositeFeedback([0.5, 0.25, 0.25]).longest()
     2
     """
 
@@ -45,7 +45,7 @@ class Pieces(Delays):
         wrong = totals[np.abs(totals - 1) > WITHIN]
         if wrong.size:
             raise ValueError(
-                f"delays.Pieces(shares={show(self.shares)}): the shares of a loss sum to 1, and these to {show(float(wrong[0]))}"
+                f"delays.CompositeFeedback(shares={show(self.shares)}): the shares of a loss sum to 1, and these to {show(float(wrong[0]))}"
             )
 
     def fixed_age(self) -> jax.Array:

@@ -20,7 +20,7 @@ MEANS = [0.3, 0.5, 0.5, 0.6]
 RUNS, ROUNDS = 64, 150
 GEOMETRIC = D.Geometric(6.0, bound=31)
 CHANCES = np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
-STATES = L.ThroughStates(CHANCES, L.Bernoulli([0.2, 0.5, 0.9]))
+STATES = L.IntermediateStates(CHANCES, L.Bernoulli([0.2, 0.5, 0.9]))
 GAMES = {
     "bobw": (jb.BestOfBothWorlds(10), L.Bernoulli(MEANS), D.Fixed(10)),
     "no delay": (jb.BestOfBothWorlds(0), L.Bernoulli(MEANS), D.Fixed(0)),
@@ -32,7 +32,7 @@ GAMES = {
     "table": (jb.BestOfBothWorlds(7), L.Table(np.tile(MEANS, (ROUNDS, 1))), D.Trace(np.arange(ROUNDS) % 7, bound=7)),
     "lost": (jb.TsallisINF(), L.Bernoulli(MEANS), D.PacketLoss(0.6, 3)),
     "states": (jb.StateExp3(CHANCES, 150, 6), STATES, GEOMETRIC),
-    "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.Pieces([0.1, 0.2, 0.3, 0.4])),
+    "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.CompositeFeedback([0.1, 0.2, 0.3, 0.4])),
     "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
     "window": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers
     "window, a delay for each play": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), GEOMETRIC),

@@ -46,10 +46,10 @@ def warn_about_max_delay(learner: Any, delays: Delays, runs: int | None = None) 
     for field, fact in facts(learner).items():
         value = vars(learner)[field]
         if fact == "max_delay" and is_concrete((value, delays)):
-            told, longest = np.broadcast_arrays(np.asarray(value, np.float64), _longest(delays, runs))
-            wrong = np.flatnonzero(told < longest)
+            given, longest = np.broadcast_arrays(np.asarray(value, np.float64), _longest(delays, runs))
+            wrong = np.flatnonzero(given < longest)
             if wrong.size:
-                _warn_of_longer(type(learner).__name__, field, float(told.flat[wrong[0]]), float(longest.flat[wrong[0]]))
+                _warn_of_longer(type(learner).__name__, field, float(given.flat[wrong[0]]), float(longest.flat[wrong[0]]))
 
 
 def _longest(delays: Delays, runs: int | None) -> np.ndarray:
@@ -60,13 +60,13 @@ def _longest(delays: Delays, runs: int | None) -> np.ndarray:
         return np.array([np.max(np.asarray(run_of(delays, run).longest())) for run in range(runs)])
 
 
-def _warn_of_longer(name: str, field: str, told: float, longest: float) -> None:
-    case = (name, told, longest)
+def _warn_of_longer(name: str, field: str, given: float, longest: float) -> None:
+    case = (name, given, longest)
     if case not in _warned:
         _warned.add(case)
         can_come = "feedback can be lost" if math.isinf(longest) else f"delays of {longest:.0f} can come"
         warnings.warn(
-            f"{name}({field}={told:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
+            f"{name}({field}={given:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
             stacklevel=caller(),
         )
 

@@ -10,13 +10,13 @@ import numpy as np
 from jaxbandit._core.display import interval, plus_minus
 from jaxbandit.advice.candidates import TITLES, UNIFORM
 from jaxbandit.advice.report import TITLE, write_report
-from jaxbandit.advice.worlds import AS_LOGGED, REPEATS, Scenario, posterior_draws
+from jaxbandit.advice.scenarios import AS_LOGGED, REPEATS, Scenario, posterior_draws
 from jaxbandit.logs import Log
 from jaxbandit.logs.dependence import duration
 from jaxbandit.results.statistics import Estimate, estimate, holm, paired_test, student_quantile
 
 LEVEL = 0.05  # below which two learners are significantly different, after Holm's correction
-UNLUCKY = 0.95
+UPPER_QUANTILE = 0.95
 FEW = 30  # rows of an arm: with fewer, the 95% interval of its rate is up to 0.36 wide and more
 WORSE, OFTEN = 0.1, 0.05  # a warning if the learner loses so much more than uniform allocation in such a share of the draws
 
@@ -42,7 +42,7 @@ class Standing:
     label: str
     lost: Interval  # expected regret: posterior mean and 95% credible interval
     share: Interval  # the same in per cent of the reward of the best arm
-    unlucky: Interval  # the 95th percentile of the regret of a single run
+    quantile_95: Interval  # the 95th percentile of the regret of a single run
     difference: float  # to the first of this scenario, run by run
     half: float  # of the 95% interval of the mean of that
     p: float  # that the difference is 0, after Holm's correction for the number of learners
@@ -190,7 +190,7 @@ class Advice:
         source = "the log leaves rates and delays uncertain" if share >= 0.5 else "of chance in a single campaign"
         cause = "because" if share < 0.5 else "mostly because"
         return (
-            f"A single campaign may lose more, {interval(*first.unlucky)} at the 95th percentile, {cause} {source} "
+            f"A single campaign may lose more, {interval(*first.quantile_95)} at the 95th percentile, {cause} {source} "
             f"({max(share, 1 - share):.0%} of the variance)."
         )
 
@@ -256,7 +256,7 @@ class Advice:
         lines = [*self.summary(), "", f"{'':{width}}  {f'{self.unit} lost':>24}  {'95th percentile of a run':>28}"]
         for one in ranking:
             screened = "" if one.final else "  (screened only)"
-            lines.append(f"{self.name(one.label):{width}}  {interval(*one.lost):>24}  {interval(*one.unlucky):>28}{screened}")
+            lines.append(f"{self.name(one.label):{width}}  {interval(*one.lost):>24}  {interval(*one.quantile_95):>28}{screened}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -279,7 +279,7 @@ def _standings(runs: dict[str, Runs], final: bool, first: str | None = None) -> 
             label,
             credible(runs[label].lost),
             credible(100 * runs[label].lost / runs[label].best),
-            quantile_interval(runs[label].lost, UNLUCKY),
+            quantile_interval(runs[label].lost, UPPER_QUANTILE),
             difference,
             half,
             float(p),

@@ -59,7 +59,7 @@ def speak(command: Callable[[], int | None], when_stopped: str) -> int:
     except Exception as error:  # whatever a command raises becomes a sentence and an exit status
         if os.environ.get("JAXBANDIT_TRACEBACK"):
             traceback.print_exc()
-        status, sentence = _told(error)
+        status, sentence = _message(error)
         try:
             sys.stdout.flush()
         except OSError:
@@ -73,7 +73,7 @@ def _close_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _message(error: Exception) -> tuple[int, str]:
     """Exit status and sentence of an error."""
     if isinstance(error, SpecError | MismatchError | CommandError):
         return WRONG_COMMAND, str(error)
