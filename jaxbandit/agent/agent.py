@@ -124,7 +124,7 @@ class Agent:
         setup = program.Setup(
             as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype), bool(propensities)
         )
-        program.check_memory(setup, self.num_arms)
+        program.check_agent_memory(setup, self.num_arms)
         self._new_core = functools.partial(Core, setup, self.num_arms, dtype)
         self._core = self._new_core()
         self._memory = Memory()

@@ -121,7 +121,7 @@ def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class BlockPlayer:
     """Some learners of a fleet, on one device."""
 
     runs: slice
@@ -163,7 +163,7 @@ class Fleet:
         for number, part in enumerate(parts):
             runs, device = slice(int(part[0]), int(part[-1]) + 1), devices[number % len(devices)]
             mine: Any = ids[runs]
-            self._blocks.append(Block(runs, device, jax.device_put(dataclasses.replace(setup, runs=mine), device)))
+            self._blocks.append(BlockPlayer(runs, device, jax.device_put(dataclasses.replace(setup, runs=mine), device)))
         self._shares = [self._blocks[first :: len(devices)] for first in range(len(devices))]  # of each device
         self._threads = Threads(len(devices), "jaxbandit-fleet") if len(devices) > 1 else None
 
@@ -175,7 +175,7 @@ class Fleet:
         """What was decided, and the states after it. Blocks in which nobody acts are left out."""
         after, joined = dict(state), jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._like)
 
-        def play(blocks: Sequence[Block]) -> None:
+        def play(blocks: Sequence[BlockPlayer]) -> None:
             for block in blocks:
                 if clock.acts is None or clock.acts[block.runs].any():
                     decision, new = block.decide(state[block.runs.start], inboxes, clock)

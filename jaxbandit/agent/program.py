@@ -60,7 +60,7 @@ class Decision(NamedTuple):
     memo: Any  # what waits with the play, runs on the last axis
 
 
-def check_memory(setup: Setup, num_arms: int) -> None:
+def check_agent_memory(setup: Setup, num_arms: int) -> None:
     """One sentence if the state, which a decision needs before and after itself, cannot fit into the memory."""
     like = jax.eval_shape(lambda: setup.learner.init(num_arms, setup.runs.shape))
     need, available = 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like)), memory()

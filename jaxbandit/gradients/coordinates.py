@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._core.fields import canonical, facts, field_values, float_dtype, show
-from jaxbandit.gradients.numbers import Number, check_names, numbers_of
+from jaxbandit.gradients.numbers import Parameter, check_names, numbers_of
 
 Constraint = Literal["positive", "simplex", "real"]
 Free = dict[str, np.ndarray]  # free numbers of each hyperparameter, by name
@@ -24,7 +24,7 @@ class Coordinate:
     ``"real"``: they are its values. What its field declares (``number(low=, high=)``) is kept as well.
     """
 
-    number: Number
+    number: Parameter
     constraint: Constraint
 
     def start(self) -> np.ndarray:

@@ -27,7 +27,7 @@ from jaxbandit.delays import Delays
 from jaxbandit.gradients import verification
 from jaxbandit.gradients.gradient import Gradient
 from jaxbandit.gradients.jump import FluidLimit, JumpTangent
-from jaxbandit.gradients.numbers import Number, Part, check_one_value, check_wrt, chosen
+from jaxbandit.gradients.numbers import Owner, Parameter, check_one_value, check_wrt, chosen
 from jaxbandit.gradients.probe import readable
 from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
@@ -53,7 +53,7 @@ def regret_gradient(
     runs: int,
     key: jax.Array | None = None,
     seed: int | None = None,
-    wrt: Part | Sequence[Part] = "learner",
+    wrt: Owner | Sequence[Owner] = "learner",
     estimator: Estimator | None = None,
     first_run: int = 0,
     control_variates: bool = True,
@@ -137,8 +137,8 @@ def regret_gradient(
     )
     game, _ = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
     rounds = int(rounds)
-    given: dict[Part, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
-    owners: dict[Part, Any] = {part: given[part] for part in parts}
+    given: dict[Owner, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
+    owners: dict[Owner, Any] = {part: given[part] for part in parts}
     numbers = chosen(owners, only)
     chances = any(number.part == "losses" and number.field in losses.chance_fields for number in numbers)
     surely = chances and _some_loss_is_certain(game.losses, rounds)
@@ -147,7 +147,7 @@ def regret_gradient(
         free = [number for number in numbers if not obstacles[number]]
         sample = {"rounds": min(rounds, verification.ROUNDS), "runs": verification.RUNS, "key": key}
 
-        def sampled(estimator: Estimator, numbers: list[Number]) -> Gradient:
+        def sampled(estimator: Estimator, numbers: list[Parameter]) -> Gradient:
             names = [f"{number.part}.{number.name}" if len(parts) > 1 else number.name for number in numbers]
             return regret_gradient(
                 learner, losses, delays, **sample, wrt=parts, only=names, estimator=estimator, reverse=False, verify=False
@@ -202,7 +202,7 @@ def check_options(estimator: Any, step: Any = None) -> None:
         )
 
 
-def _obstacle(number: Number, learner: Any, losses: Losses, delays: Delays, estimator: str, certain: bool) -> str:
+def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, estimator: str, certain: bool) -> str:
     """A sentence that says why the estimator cannot be used for a number; empty if it can. ``certain``: a mean loss is 0 or 1."""
     if estimator == "paired" or (estimator == "score" and number.part == "learner"):
         return ""
@@ -244,7 +244,7 @@ def _say_once(note: str) -> None:
 
 
 def _summed_up(
-    owners: dict[Part, Any], found: list[tuple[list[Number], PerRun]], certain: bool, estimator: str, note: str
+    owners: dict[Owner, Any], found: list[tuple[list[Parameter], PerRun]], certain: bool, estimator: str, note: str
 ) -> Gradient:
     """Means over runs with their errors, shaped like the owners; ``certain``: all runs are the same, so the errors are 0."""
     first = found[0][1]
@@ -252,8 +252,8 @@ def _summed_up(
     value, value_error = intercepts(first.regret[None].astype(np.float64), features)
     if certain:
         value_error = np.zeros(1)
-    gradient: dict[Part, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
-    error: dict[Part, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
+    gradient: dict[Owner, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
+    error: dict[Owner, list[Any]] = {part: _zeros(owner) for part, owner in owners.items()}
     for numbers, per_run in found:
         slopes, errors = _means(per_run)
         if certain:
@@ -273,7 +273,7 @@ def _zeros(owner: Any) -> list[Any]:
     return [np.zeros(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(owner)]
 
 
-def _shaped(owners: dict[Part, Any], leaves: dict[Part, list[Any]]) -> Any:
+def _shaped(owners: dict[Owner, Any], leaves: dict[Owner, list[Any]]) -> Any:
     """Leaves in the shape of their owner, or a dict of such where there are several."""
     trees = {part: jax.tree.unflatten(jax.tree.structure(owner), leaves[part]) for part, owner in owners.items()}
     return trees if len(trees) > 1 else next(iter(trees.values()))
@@ -292,7 +292,7 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
     return slopes, errors
 
 
-def _differentiated(work: Work, numbers: list[Number], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
+def _differentiated(work: Work, numbers: list[Parameter], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
     """Derivatives by automatic differentiation; the estimator decides what of."""
     game = work.game
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
@@ -315,7 +315,7 @@ def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Hook | None
     return JumpTangent(coins, jnp.asarray(rounds, float_dtype())) if estimator == "jump" else None
 
 
-def _paired(work: Work, given: dict[Part, Any], numbers: list[Number], record: np.ndarray, step: float | None) -> PerRun:
+def _paired(work: Work, given: dict[Owner, Any], numbers: list[Parameter], record: np.ndarray, step: float | None) -> PerRun:
     """Central differences; run i meets the same numbers on both sides. Some are extrapolated from two steps: :meth:`Number.differences`."""
     centre = over_blocks(regrets, work, record)
     slopes: list[Any] = []
@@ -349,7 +349,7 @@ def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
     return np.where(np.arange(len(parted))[:, None, None] > first, apart - apart[first], 0)
 
 
-def _kept_legal(given: dict[Part, Any], number: Number, num_arms: int, difference: tuple[Any, Any, float, float]):
+def _kept_legal(given: dict[Owner, Any], number: Parameter, num_arms: int, difference: tuple[Any, Any, float, float]):
     """The difference, from one side alone where the other one is a law of delays that may not be, such as low above high."""
     up, down, width, weight = difference
     if number.part == "delays":
@@ -359,7 +359,7 @@ def _kept_legal(given: dict[Part, Any], number: Number, num_arms: int, differenc
     return up, down, width, weight
 
 
-def _may_be(given: dict[Part, Any], number: Number, num_arms: int, value: np.ndarray) -> bool:
+def _may_be(given: dict[Owner, Any], number: Parameter, num_arms: int, value: np.ndarray) -> bool:
     leaves, structure = jax.tree.flatten(given["delays"])
     leaves[number.place] = value
     try:
@@ -369,7 +369,7 @@ def _may_be(given: dict[Part, Any], number: Number, num_arms: int, value: np.nda
     return True
 
 
-def _moved(work: Work, given: dict[Part, Any], number: Number, value: np.ndarray) -> Work:
+def _moved(work: Work, given: dict[Owner, Any], number: Parameter, value: np.ndarray) -> Work:
     """The same work with another value of a number."""
     leaves, structure = jax.tree.flatten(given[number.part])
     leaves[number.place] = jnp.asarray(value)

@@ -14,15 +14,15 @@ from jaxbandit._checks.inputs import is_whole
 from jaxbandit._checks.per_run import declared_axes, own_leaves
 from jaxbandit._core.fields import Limits, is_numeric, limits, show
 
-Part = Literal["learner", "losses", "delays"]
-PARTS: tuple[Part, ...] = get_args(Part)
+Owner = Literal["learner", "losses", "delays"]
+PARTS: tuple[Owner, ...] = get_args(Owner)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Number:
+class Parameter:
     """A leaf of the learner or of a law."""
 
-    part: Part
+    part: Owner
     name: str  # within its part, "means" or "base.means"
     place: int  # among the leaves of its part
     value: np.ndarray
@@ -101,7 +101,7 @@ def _ends(*moves: tuple[Any, Any, float]) -> list[tuple[np.ndarray, np.ndarray]]
     return [(np.ravel(up).astype(float), np.ravel(down).astype(float)) for up, down, _ in moves]
 
 
-def numbers_of(part: Part, owner: Any) -> list[Number]:
+def numbers_of(part: Owner, owner: Any) -> list[Parameter]:
     """All numbers of a learner or law: its floats, and the single whole numbers of a law."""
     found = []
     for place, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(owner)[0]):
@@ -109,7 +109,7 @@ def numbers_of(part: Part, owner: Any) -> list[Number]:
         allowed = _limits_at(owner, path)
         if floating or (part != "learner" and np.ndim(leaf) == 0):
             name = jax.tree_util.keystr(path, simple=True, separator=".")
-            found.append(Number(part, name, place, np.asarray(leaf), allowed, not floating))
+            found.append(Parameter(part, name, place, np.asarray(leaf), allowed, not floating))
     return found
 
 
@@ -125,7 +125,7 @@ def _limits_at(owner: Any, path: Sequence[Any]) -> Limits:
     return found
 
 
-def check_wrt(wrt: Any) -> tuple[Part, ...]:
+def check_wrt(wrt: Any) -> tuple[Owner, ...]:
     """The parts that a derivative is asked in; raises, in one sentence, what is wrong with ``wrt``."""
     parts = (wrt,) if isinstance(wrt, str) else wrt
     known = isinstance(parts, Sequence) and len(parts) > 0 and all(isinstance(one, str) and one in PARTS for one in parts)
@@ -146,7 +146,7 @@ def check_one_value(learner: Any, losses: Any, delays: Any, runs: Any) -> None:
                 )
 
 
-def chosen(owners: Mapping[Part, Any], only: Any) -> list[Number]:
+def chosen(owners: Mapping[Owner, Any], only: Any) -> list[Parameter]:
     """The wanted numbers, in the order of the leaves: all, or those that ``only`` names.
 
     With several parts a number is named with its part, "losses.means".

@@ -11,7 +11,7 @@ import numpy as np
 from jaxbandit._core.display import plus_minus
 from jaxbandit._core.fields import field_values
 from jaxbandit.gradients.gradient import Gradient
-from jaxbandit.gradients.numbers import Number
+from jaxbandit.gradients.numbers import Parameter
 from jaxbandit.gradients.probe import UnreadableFloor
 
 ROUNDS, RUNS = 500, 512  # of the sample, at most
@@ -34,8 +34,8 @@ def _is_ours(cls: type) -> bool:
 
 
 def disagreements(
-    parts: Sequence[Any], numbers: Sequence[Number], estimator: str, gradient: Callable[[Any, list[Number]], Gradient]
-) -> dict[Number, str]:
+    parts: Sequence[Any], numbers: Sequence[Parameter], estimator: str, gradient: Callable[[Any, list[Parameter]], Gradient]
+) -> dict[Parameter, str]:
     """The numbers in whose derivative an estimator disagrees with paired differences, each with one clause about it.
 
     ``gradient(estimator, numbers)`` samples a gradient. Nothing is sampled for the package's own classes, for code that has been
@@ -63,7 +63,7 @@ def _code(cls: type) -> tuple[Any, ...]:
     return tuple(one.__code__ for one in functions if isinstance(one, types.FunctionType))
 
 
-def _compared(numbers: list[Number], estimator: str, gradient: Callable[[Any, list[Number]], Gradient]) -> dict:
+def _compared(numbers: list[Parameter], estimator: str, gradient: Callable[[Any, list[Parameter]], Gradient]) -> dict:
     try:
         used = gradient(estimator, numbers)
     except UnreadableFloor as error:
@@ -83,7 +83,7 @@ def _compared(numbers: list[Number], estimator: str, gradient: Callable[[Any, li
     return found
 
 
-def _slope(gradient: Gradient, number: Number) -> tuple[np.ndarray, np.ndarray]:
+def _slope(gradient: Gradient, number: Parameter) -> tuple[np.ndarray, np.ndarray]:
     def leaf(tree: Any) -> np.ndarray:
         part = tree[number.part] if isinstance(tree, dict) else tree
         return np.asarray(jax.tree.leaves(part)[number.place], np.float64)

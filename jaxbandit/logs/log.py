@@ -39,7 +39,7 @@ CUT = 0.05  # share of the rewards that is cut off by the scale, from which a wa
 LATE, FEW = 0.1, 10  # share and number of the conversions after the window, from which a warning is given
 
 
-class Rows(NamedTuple):
+class LogRows(NamedTuple):
     """The rows of a log, in order of time."""
 
     acted: np.ndarray  # [n] int64, nanoseconds since 1970
@@ -71,7 +71,7 @@ class Log:
     scale: float  # rewards were divided by it
     rates: Rates = dataclasses.field(repr=False)  # the posterior of the conversion rates
     outcomes: Outcomes = dataclasses.field(repr=False)  # the rows whose outcome is known
-    rows: Rows = dataclasses.field(repr=False)
+    rows: LogRows = dataclasses.field(repr=False)
 
     @property
     def losses(self) -> Bernoulli:
@@ -215,8 +215,8 @@ def load_log(
             f"{name}: window={show(window)}: no window closes within the log, which lasts {duration(np.ptp(acted))}, so that no "
             "outcome is known; give a longer log or a shorter window="
         )
-    rows = Rows(acted, came, rewards if loss else 1 - rewards, names, weights)
-    log = _log(Rows(*(column[order] for column in rows)), length, int(repeated.sum()), scale)
+    rows = LogRows(acted, came, rewards if loss else 1 - rewards, names, weights)
+    log = _log(LogRows(*(column[order] for column in rows)), length, int(repeated.sum()), scale)
     found = [*log.cautions, *_about_reading(log, times, duplicates), *_about_scale(given, came)]
     for text in found:
         warnings.warn(f"{name}: {text}", stacklevel=2)
@@ -237,7 +237,7 @@ def example() -> Path:
     return Path(__file__).with_name("clicks.csv")
 
 
-def _log(rows: Rows, window: int | None, duplicates: int, scale: float) -> Log:
+def _log(rows: LogRows, window: int | None, duplicates: int, scale: float) -> Log:
     acted, came, losses, names, weights = rows
     closes = came if window is None else acted + window
     in_time = came <= closes
@@ -322,7 +322,7 @@ def _about_scale(given: np.ndarray, came: np.ndarray) -> Iterator[str]:
         yield f"{(given > 1).mean():.1%} of the rewards are above scale= and count as 1, which cuts off {cut:.0%} of their sum"
 
 
-def _coincidences(rows: Rows) -> float:
+def _coincidences(rows: LogRows) -> float:
     """About how many rows repeat an earlier one by chance: same arm, same tick of the clock with which the log was written."""
     tick, span = np.gcd.reduce(np.diff(rows.acted)), max(np.ptp(rows.acted), 1)
     return float((np.unique(rows.arms, return_counts=True)[1] ** 2.0).sum() / 2 * tick / span)

@@ -12,7 +12,7 @@ from jaxbandit.plots.panels import (
     Band,
     Log,
     check_band,
-    check_log,
+    check_log_axes,
     draw_estimate,
     label_logarithms,
     line_options,
@@ -40,7 +40,7 @@ def draw_regret(
 
 def _draw_regret(caller: str, panel: "Axes", results: Results, log: Any, title: str, band: Any, line: dict[str, Any]) -> None:
     labelled = _labelled(caller, results)
-    log_x, log_y = check_log(caller, log)
+    log_x, log_y = check_log_axes(caller, log)
     check_band(caller, band)
     smallest = []
     for index, (label, result) in enumerate(labelled.items()):
@@ -153,7 +153,7 @@ def draw_probabilities(panel: "Axes", result: Result, *, log: Log = "x", title: 
     """Mean x_t of each arm and the middle 80 % of the runs as a band; see :func:`probabilities`."""
     if result.probabilities is None:
         raise ValueError("result.probabilities is None: simulate with probabilities=True to keep x_t at the recorded rounds")
-    log_x, log_y = check_log("probabilities", log)
+    log_x, log_y = check_log_axes("probabilities", log)
     for arm in range(result.probabilities.shape[1]):
         of_runs = result.probabilities[:, arm]
         colour, style = look(arm)

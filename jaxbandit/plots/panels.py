@@ -57,7 +57,7 @@ def _figure_of(panel: "Axes") -> "Figure":
     return cast("Figure", panel.figure.figure)
 
 
-def check_log(caller: str, log: Any) -> tuple[bool, bool]:
+def check_log_axes(caller: str, log: Any) -> tuple[bool, bool]:
     """Which of the two axes are logarithmic; ValueError for what is no answer."""
     if log not in (True, False, "x", "y", "both"):
         raise ValueError(f"plots.{caller}(log={show(log)}): the logarithmic axis is 'x', 'y' or 'both' (True is 'x')")

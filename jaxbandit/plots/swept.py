@@ -12,7 +12,7 @@ from jaxbandit.plots.panels import (
     Band,
     Log,
     check_band,
-    check_log,
+    check_log_axes,
     figure,
     label_logarithms,
     line_options,
@@ -22,7 +22,7 @@ from jaxbandit.plots.panels import (
     place_legend,
     set_y_axis,
 )
-from jaxbandit.plots.table import Group, Table, words
+from jaxbandit.plots.table import Group, SweepTable, words
 from jaxbandit.results.statistics import intercept, paired_test, student_quantile
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def against(
     >>> made.axes[0].get_lines()[0].get_xdata()
     array([ 1.,  4., 16.])
     """
-    table = Table.of("against", sweep, round)
+    table = SweepTable.of("against", sweep, round)
     name = table.find("x", x)
-    log_x, log_y = check_log("against", log)
+    log_x, log_y = check_log_axes("against", log)
     check_band("against", band)
     dimension = table.dimension(name)
     groups = {axis: table.groups(axis, [name]) for axis in table.labels}
@@ -160,7 +160,7 @@ def heatmap(
     >>> len(made.axes[0].patches)
     6
     """
-    table = Table.of("heatmap", sweep, round)
+    table = SweepTable.of("heatmap", sweep, round)
     names = table.find("x", x), table.find("y", y)
     if names[0] == names[1]:
         raise ValueError(f"plots.heatmap(x={shown(x)}, y={shown(y)}): give two different numbers; there are {table.known()}")
@@ -192,7 +192,7 @@ def heatmap(
 class _Map:
     """The regret ``[runs]`` of each learner at each pair of two numbers, NaN for runs that are missing."""
 
-    def __init__(self, table: Table, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group):
+    def __init__(self, table: SweepTable, names: tuple[str, str], learners: Sequence[Group], losses: Group, delays: Group):
         axes = list(table.labels)
         found: dict[tuple[float, float], dict[str, np.ndarray]] = {}
         for learner in learners:
@@ -282,7 +282,7 @@ def _label_sides(panel: "Axes", one: _Map, names: tuple[str, str]) -> None:
     panel.grid(visible=False)
 
 
-def _panels(caller: str, table: Table, count: int, ax: Any, title: str) -> "tuple[Figure, list[Axes]]":
+def _panels(caller: str, table: SweepTable, count: int, ax: Any, title: str) -> "tuple[Figure, list[Axes]]":
     """A panel of the user's, or a new figure with so many."""
     if ax is not None and count > 1:
         raise ValueError(f"plots.{caller}(ax=…): this would be {count} panels, for {table.sizes()}; choose with .sel(...) before")

@@ -44,7 +44,7 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class SweepTable:
     caller: str  # the function that errors name
     round: int
     regret: np.ndarray  # [learner, losses, delays, run], NaN for runs that are not there
@@ -52,7 +52,7 @@ class Table:
     values_of: dict[str, list[Any]]  # coordinate -> its values along its axis
 
     @classmethod
-    def of(cls, caller: str, sweep: Any, round: int | None) -> "Table":
+    def of(cls, caller: str, sweep: Any, round: int | None) -> "SweepTable":
         """The sweep at a recorded round, the last one by default."""
         xarray = need("xarray", "data", f"plots.{caller}")
         if not isinstance(sweep, xarray.Dataset) or "regret" not in sweep or "round" not in sweep.coords:

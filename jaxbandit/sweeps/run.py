@@ -36,7 +36,7 @@ DEVICE_THREAD = "sweep-device"  # the name its threads begin with
 COPIES = 5  # of a block's arrays at the same time, at most: on the device (in, out, in between), on the host, being written
 PROGRAM_BYTES = 400 << 20  # what JAX and a compilation take beside the arrays
 
-Waiting = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blocks that are to be played of them
+Backlog = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blocks that are to be played of them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,7 +261,7 @@ class _Runner:
             missing.setdefault((unit.cell, unit.start), []).append(unit)
         with self.bar:
             for index in range(max(map(len, self.states.segments.values()))):
-                waiting: Waiting = deque()
+                waiting: Backlog = deque()
                 for name, segments in self.states.segments.items():
                     units = missing.get((name, segments[index].start), []) if index < len(segments) else []
                     left = deque(unit.block for unit in units if self._ready(unit))
@@ -272,7 +272,7 @@ class _Runner:
     def _ready(self, unit: Unit) -> bool:
         return unit.start == 0 or self.states.before(unit) in self.files
 
-    def _pass(self, waiting: Waiting) -> None:
+    def _pass(self, waiting: Backlog) -> None:
         running: dict[Future, tuple[list[Batch], int]] = {}  # and how often these were tried before
         again: deque[tuple[list[Batch], int]] = deque()  # single units that failed, and how often
         try:
@@ -291,7 +291,7 @@ class _Runner:
                         self._write(batches, future.result()[1])
             raise
 
-    def _next(self, waiting: Waiting) -> list[Batch]:
+    def _next(self, waiting: Backlog) -> list[Batch]:
         """What to play next: some blocks of the first cell in line or, where cells are packed, of all cells of its shape."""
         cell, segment, _ = waiting[0]
         if cell.execution is None:
@@ -308,7 +308,7 @@ class _Runner:
                 waiting.remove(one)
         return batches
 
-    def _next_of(self, waiting: Waiting) -> Batch:
+    def _next_of(self, waiting: Backlog) -> Batch:
         """Some blocks of the first cell in line: as many as take ``unit_seconds``, fit the memory and are consecutive."""
         cell, segment, left_of_cell = waiting[0]
         pace = self.pace.get(cell.shape, max(self.pace.values(), default=np.inf))  # a new shape: as slow as the slowest so far

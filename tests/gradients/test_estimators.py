@@ -14,7 +14,7 @@ from jaxbandit._core.arms import pick
 from jaxbandit._core.fields import Limits, canonical, number, pytree_dataclass
 from jaxbandit.gradients import estimators as gradients
 from jaxbandit.gradients.jump import play_weight
-from jaxbandit.gradients.numbers import Number, numbers_of
+from jaxbandit.gradients.numbers import Parameter, numbers_of
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.ftrl import scaled_sqrt
@@ -368,6 +368,6 @@ def test_moved_laws_and_numbers_of_either_sign():
     given = {"delays": delays}
     kept = [gradients._kept_legal(given, one, 2, (*one.moves(0.1)[0], 1.0))[:3] for one in (low, high)]
     assert [tuple(float(value) for value in one) for one in kept] == [(3, 2, 1), (4, 3, 1)]
-    either = Number("learner", "shift", 0, np.asarray(1e-6), Limits(-5.0, 5.0), False)
+    either = Parameter("learner", "shift", 0, np.asarray(1e-6), Limits(-5.0, 5.0), False)
     ((up, down, width),) = either.moves(0.3)
     np.testing.assert_allclose([up, down, width], [0.3, -0.3, 0.6], rtol=1e-4)
