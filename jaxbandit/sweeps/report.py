@@ -14,7 +14,7 @@ from jaxbandit._core.display import number
 from jaxbandit._io.files import checked_path, write_whole
 from jaxbandit._io.html import escape, page, svg
 from jaxbandit.plots.panels import save_png
-from jaxbandit.plots.table import Table, words
+from jaxbandit.plots.table import SweepTable, words
 from jaxbandit.sweeps.chart import Line, chart
 from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
 from jaxbandit.sweeps.layout import MismatchError, StoreError, in_plain_words
@@ -236,7 +236,7 @@ def _swept_figures(store: Store) -> Figures:
         data = open_sweep(store.path)[["regret"]].isel(round=[-1]).load()  # read once, for all figures
     except ImportError:
         return {}
-    table = Table.of("against", data, None)
+    table = SweepTable.of("against", data, None)
     numbers = table.numbers()
     found: Figures = {}
     delay, loss = (next((name for name in numbers if table.dimension(name) == axis), None) for axis in ("delays", "losses"))
