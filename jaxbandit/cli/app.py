@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from cyclopts import App, CycloptsError
 
 import jaxbandit
-from jaxbandit.cli import advise, demo, doctor, export, listing, report, run, status, sweep, tune, verify
+from jaxbandit.cli import advise, demo, doctor, export, listing, merge, report, run, status, sweep, tune, verify
 from jaxbandit.cli.errors import WRONG_COMMAND, speak
 
 RESUMABLE = "finished work is saved; run the same command to resume"
@@ -22,6 +22,7 @@ COMMANDS: dict[Callable[..., int | None], str] = {
     demo.demo: ALL_OR_NOTHING,
     run.run: ALL_OR_NOTHING,
     sweep.sweep: RESUMABLE,
+    merge.merge: RESUMABLE,
     status.status: ALL_OR_NOTHING,
     verify.verify: ALL_OR_NOTHING,
     export.export: ALL_OR_NOTHING,

@@ -12,6 +12,7 @@ import jax
 from jaxbandit import sweeps
 from jaxbandit.cli.errors import FAILED
 from jaxbandit.cli.options import Whole, check_folder, importable
+from jaxbandit.sweeps.parts import MOST_PARTS, Part
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
@@ -34,6 +35,7 @@ def sweep(
     process: Whole | None = None,
     imports: bool = False,
     mix_environments: bool = False,
+    part: str | None = None,
 ) -> int:
     """Compute a sweep into a folder; the same command goes on with one that was stopped.
 
@@ -63,8 +65,10 @@ def sweep(
         Allow the spec to name learners of your own as "module:Class"; this runs that module.
     mix_environments
         Go on although versions or platform changed since the sweep was begun.
+    part
+        Compute one part of the sweep, such as 3/16: for array jobs on a shared folder; `jaxbandit merge` puts parts together.
     """
-    problems = _command_problems(memory, dask, coordinator, processes, process)
+    problems = _command_problems(memory, dask, coordinator, processes, process) + _part_problems(part, coordinator)
     if problems:
         raise SpecError("sweep", problems)
     check_folder(out)
@@ -89,10 +93,12 @@ def sweep(
             progress=True,
             imports=imports,
             mix_environments=mix_environments,
+            part=_part(part),
         )
     if summary.damaged:
         print(f"{summary.damaged} damaged files were found and computed again")
-    print(f"{summary.done} of {summary.units} units are in {out}; {summary.computed} computed now, in {summary.seconds:.0f} s")
+    units = f"units of part {part}" if part else "units"
+    print(f"{summary.done} of {summary.units} {units} are in {out}; {summary.computed} computed now, in {summary.seconds:.0f} s")
     for name, reason in summary.failed.items():
         print(f"failed: {name}: {reason}", file=sys.stderr)
     return FAILED if summary.failed else 0
@@ -116,6 +122,22 @@ def _command_problems(
     if dask is not None and dask != "local" and "://" not in dask and not _ADDRESS.fullmatch(dask):
         problems.append(f"--dask {dask}: give local, or the address of a scheduler such as tcp://HOST:8786")
     return problems
+
+
+def _part(text: str | None) -> Part | None:
+    match = re.fullmatch(r"\s*(\d{1,7})\s*/\s*(\d{1,7})\s*", text or "")
+    return Part.checked((int(match[1]), int(match[2]))) if match else None
+
+
+def _part_problems(part: str | None, coordinator: str | None) -> list[str]:
+    if part is not None and coordinator is not None:
+        return ["--part, --coordinator: use one of the two"]
+    try:
+        if part is None or _part(part):
+            return []
+    except ValueError:
+        pass
+    return [f"--part {part}: a part is a number and how many there are, such as 3/16; parts count from 1 to at most {MOST_PARTS}"]
 
 
 def _bytes(text: str | None) -> int | None:

@@ -9,6 +9,7 @@
     OUT/lock                     held by the running sweep; the system releases it when its owner dies
     OUT/incoming/                files being written; the next sweep removes those that are its own
     OUT/report/                  what ``jaxbandit report`` writes
+    OUT/parts/                   while array jobs compute the sweep, see :mod:`jaxbandit.sweeps.parts`
 
 The checksum is in the name: a file and its checksum appear in one rename. Nothing here is code: no pickle, no eval. Symbolic
 links are refused, because writing through one would change files elsewhere.
@@ -26,7 +27,8 @@ from jaxbandit._io.files import is_draft
 
 MANIFESTS = ("manifest.json", "manifest.copy.json")
 FILES = (*MANIFESTS, "failures.json", "lock")
-FOLDERS = ("units", "incoming", "report")
+FOLDERS = ("units", "incoming", "report", "parts")
+PARTS = "parts"
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # what a full disk is called
 
@@ -34,6 +36,10 @@ CELL_NAME = re.compile(r"[0-9a-f]{16}")
 RECORDS, STATE = ".npz", ".state"  # the ends of the names of a unit's two files
 _UNIT_NAME = re.compile(r"(\d{7,10})_(\d{1,10})-(\d{1,10})_([0-9a-f]{64})(\.npz|\.state)")
 _UNIT_DRAFT = re.compile(r"[0-9a-f]{16}_\d{1,10}_\d{1,10}-\d{1,10}(\w{8}\.part)?")  # with .part: of versions before 0.2
+PART_MARK = re.compile(r"(\d{1,7})-of-(\d{1,7})_([0-9a-f]{16})_([0-9a-f]{16})")
+PART_FILE = re.compile(
+    rf"{PART_MARK.pattern}|\d{{1,7}}-of-\d{{1,7}}\.failures\.json|(settings|environment)_[0-9a-f]{{16}}\.json|incoming"
+)
 _LOCK_TEXT = re.compile(r"(process \d+ on \S*)?\s*")
 
 
@@ -93,13 +99,13 @@ def check_entries(path: Path) -> None:
     """Refuse a folder where a name of the store is a link, or something else than it should be."""
     for entry in os.scandir(path):
         if entry.name in (*FILES, *FOLDERS):
-            _refuse_link(entry)
+            refuse_link(entry)
             if not (entry.is_file() if entry.name in FILES else entry.is_dir()):
                 kind = "file" if entry.name in FILES else "folder"
                 raise StoreError(f"{entry.path}: a sweep has a {kind} of this name; move what is there away")
 
 
-def _refuse_link(entry: os.DirEntry) -> None:
+def refuse_link(entry: os.DirEntry) -> None:
     if entry.is_symlink():
         raise StoreError(
             f"{entry.path}: this is a symbolic link, and a sweep's folder must hold none (writing would change what it leads to); "
@@ -114,6 +120,8 @@ def check_new_folder(path: Path) -> None:
             foreign = None if is_lock(Path(entry.path)) else entry.name
         elif entry.name == "incoming":
             foreign = next((f"incoming/{name}" for name in os.listdir(entry.path) if not _is_own_draft(name)), None)
+        elif entry.name == PARTS:
+            foreign = next((f"{PARTS}/{name}" for name in os.listdir(entry.path) if not PART_FILE.fullmatch(name)), None)
         else:
             foreign = entry.name
         if foreign:
@@ -145,12 +153,12 @@ def unit_files(path: Path) -> Iterator[UnitFile]:
     for cell in sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir() else ():
         if CELL_NAME.fullmatch(cell.name) is None:
             continue
-        _refuse_link(cell)
+        refuse_link(cell)
         if not cell.is_dir():
             raise StoreError(f"{cell.path}: a sweep has a folder of this name; move what is there away")
         for entry in sorted(os.scandir(cell.path), key=lambda entry: entry.name):
             match = _UNIT_NAME.fullmatch(entry.name)
             if match:
-                _refuse_link(entry)
+                refuse_link(entry)
                 unit = Unit(cell.name, int(match[1]), int(match[2]), int(match[3]))
                 yield UnitFile(unit, match[4], Path(entry.path), entry.is_file(), match[5] == STATE)

@@ -5,11 +5,11 @@ import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 import numpy as np
 
-from jaxbandit._provenance.environment import differences
+from jaxbandit._provenance.environment import COMPARED, differences
 from jaxbandit._provenance.user_code import code_digest
 from jaxbandit.sweeps.layout import CELL_NAME, MismatchError, StoreError
 from jaxbandit.sweeps.plan import Cell, Plan
@@ -155,7 +155,7 @@ def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[
     new["record"] = old["record"] if _recorded_alike(old, new["record"]) else wanted
     if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or new["record"] != old["record"]:
         raise MismatchError(
-            f"{folder}: the spec is not the one this sweep was begun with ({_difference(old, new)}); "
+            f"{folder}: the spec is not the one this sweep was begun with ({difference(old, new)}); "
             "only rounds and runs may be raised, so choose another folder (out=, --out) or undo the edit"
         )
 
@@ -174,7 +174,7 @@ def recorded(manifest: Manifest) -> list[int]:
     return [t for horizon in manifest["horizons"] for t in horizon["record"]]
 
 
-def _difference(old: Manifest, new: Manifest) -> str:
+def difference(old: Manifest, new: Manifest) -> str:
     """Where two manifests first differ, as a user would say it."""
     for name in ("seed", "record", "control_variates"):
         if old[name] != new[name]:
@@ -194,14 +194,20 @@ def _difference(old: Manifest, new: Manifest) -> str:
 def _grown_environments(folder: Path, old: Manifest, here: Environment, mix: bool) -> list[Environment]:
     """The environments with this one, if it is new. What an old sweep did not record of its own is filled in from here."""
     known = old["environments"]
-    alike = [index for index, then in enumerate(known) if not differences(then, here)]
-    if alike:
-        return [{**here, **then} if index == alike[0] else then for index, then in enumerate(known)]
-    if not mix:
+    environments = with_environment(known, here)
+    if len(environments) > len(known) and not mix:
         raise MismatchError(
             f"{folder}: the sweep was begun in another environment ({'; '.join(differences(known[-1], here))}), where numbers "
             "may come out differently; go back to it, or accept both in one store with mix_environments=True (--mix-environments)"
         )
+    return environments
+
+
+def with_environment(known: Sequence[Environment], here: Environment) -> list[Environment]:
+    """The environments and this one, which is added unless numbers come out alike in one of them."""
+    alike = [index for index, then in enumerate(known) if not differences(then, here)]
+    if alike:
+        return [{**here, **then} if index == alike[0] else then for index, then in enumerate(known)]
     return [*known, here]
 
 
@@ -247,14 +253,22 @@ def read_manifest(path: Path) -> Manifest | None:
         manifest: Any = content["manifest"]
         if content["sha256"] != _checksum(manifest):
             return None
-        version = manifest["format"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return checked_manifest(path, manifest)
+
+
+def checked_manifest(path: Path, manifest: Any) -> Manifest | None:
+    """The manifest that was read from ``path`` if it has the form that this version or an earlier one writes, else None."""
+    if type(manifest) is not dict or "format" not in manifest:
+        return None
+    version = manifest["format"]
     if version not in READABLE:
         raise StoreError(f"{path}: format {version} is not known here; this version reads up to format {FORMAT}")
     if version == 1 and "stages" in manifest:
-        manifest = {"horizons" if key == "stages" else key: value for key, value in manifest.items()} | {"format": FORMAT}
-    return manifest if _is_well_formed(manifest) else None
+        renamed = {"horizons" if key == "stages" else key: value for key, value in manifest.items()}
+        return checked_manifest(path, renamed | {"format": FORMAT})
+    return cast(Manifest, manifest) if _is_well_formed(manifest) else None
 
 
 def _is_well_formed(manifest: Any) -> bool:
@@ -313,6 +327,14 @@ def _are_cells(manifest: Any) -> bool:
         and _whole(cell.get("launch", cell["block"]), cell["block"], 2**24)
         for cell, at in zip(cells, np.ndindex(*shape), strict=True)
     )
+
+
+def is_complete_environment(known: Any) -> bool:
+    """Whether this has the form of an environment that this version records."""
+    try:
+        return isinstance(known, dict) and set(COMPARED) <= set(known) and _is_environment(known)
+    except (KeyError, TypeError):
+        return False
 
 
 def _is_environment(known: Any) -> bool:

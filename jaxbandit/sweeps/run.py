@@ -1,7 +1,6 @@
 """Running a sweep: which units next, on what, and what happens when something fails."""
 
 import contextlib
-import dataclasses
 import multiprocessing
 import time
 import warnings
@@ -15,7 +14,6 @@ import jax
 import numpy as np
 
 from jaxbandit._checks.inputs import check_switch
-from jaxbandit._core.display import table
 from jaxbandit._core.fields import show
 from jaxbandit._engine import blocks
 from jaxbandit._engine.devices import Threads
@@ -25,10 +23,13 @@ from jaxbandit._provenance.environment import environment
 from jaxbandit._provenance.user_code import code_digest
 from jaxbandit.results.result import Result
 from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play_together
+from jaxbandit.sweeps.ended import Summary
 from jaxbandit.sweeps.layout import StoreError, Unit
+from jaxbandit.sweeps.part_writer import PartWriter
+from jaxbandit.sweeps.parts import Part
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.states import States
-from jaxbandit.sweeps.store import Segment, Store
+from jaxbandit.sweeps.store import Segment
 from jaxbandit.sweeps.writer import StoreWriter
 
 ATTEMPTS = 2  # of a single unit
@@ -37,31 +38,6 @@ COPIES = 5  # of a block's arrays at the same time, at most: on the device (in, 
 PROGRAM_BYTES = 400 << 20  # what JAX and a compilation take beside the arrays
 
 Backlog = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blocks that are to be played of them
-
-
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """How a sweep ended."""
-
-    out: Path
-    units: int  # of the whole sweep
-    done: int  # that are in the store now
-    computed: int  # by this call
-    damaged: int  # files that were found damaged, and recomputed
-    failed: dict[str, str]  # unit -> reason
-    seconds: float
-
-    def __repr__(self) -> str:
-        return f"Summary({', '.join(f'{name} {value}' for name, value in self._rows())})"
-
-    def _repr_html_(self) -> str:
-        return table("Sweep", self._rows())
-
-    def _rows(self) -> list[tuple[str, str]]:
-        rows = [("in", str(self.out)), ("units done", f"{self.done:,} of {self.units:,}"), ("computed now", f"{self.computed:,}")]
-        rows += [("damaged and recomputed", f"{self.damaged:,}")] if self.damaged else []
-        rows += [("failed", f"{len(self.failed):,}")] if self.failed else []
-        return [*rows, ("seconds", f"{self.seconds:.1f}")]
 
 
 def sweep(
@@ -78,6 +54,7 @@ def sweep(
     progress: bool = False,
     imports: bool = False,
     mix_environments: bool = False,
+    part: tuple[int, int] | None = None,
 ) -> Summary:
     """Compute a sweep into a folder; called again, it goes on where it was stopped.
 
@@ -99,6 +76,8 @@ def sweep(
       progress: show a bar with units, rounds/s and the time left.
       imports: allow names such as ``"my_module:MyLearner"`` in a spec, which run that module's code.
       mix_environments: go on although versions or platform changed since the sweep was begun, and record both.
+      part: ``(3, 16)`` computes the third of sixteen parts, for array jobs: any number of processes and hosts compute parts into one
+        shared folder, in any order, without locks. :func:`jaxbandit.sweeps.merge` puts them together.
 
     Returns:
       A :class:`Summary`; :func:`open_sweep` reads the results.
@@ -121,12 +100,15 @@ def sweep(
         raise ValueError(f"unit_seconds={show(unit_seconds)}: the time one unit should take is a number of seconds above 0")
     if states is not None and not isinstance(states, bool):
         raise ValueError(f"states={show(states)}: whether states are kept is True or False")
+    share = None if part is None else Part.checked(part)
+    if share and jax.process_count() > 1:
+        raise ValueError(f"part={share}: the processes of jax.distributed share out the sweep themselves; leave part= out")
     begun = time.perf_counter()
     plan = Plan.make(spec, rounds=rounds, runs=runs, imports=imports)
     for note in plan.notes:
         warnings.warn(note, stacklevel=2)
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(_begin(folder, plan, mix_environments))
+        store = stack.enter_context(_begin(folder, plan, mix_environments, share))
         damaged = store.remove_damaged() if jax.process_index() == 0 else 0
         _meet(0)
         if executor is None:
@@ -147,7 +129,12 @@ def sweep(
         store.check_place()
         if jax.process_index() == 0:
             store.write_failures(runner.failed)
-        units, done = sum(store.unit_counts().values()), sum(store.done(store.files()).values())
+        files = store.files()
+        units, done = (
+            (runner.units, sum(unit in files for unit in runner.mine))
+            if share
+            else (runner.units, sum(store.done(files).values()))
+        )
     return Summary(folder, units, done, runner.computed, damaged, runner.failed, time.perf_counter() - begun)
 
 
@@ -164,7 +151,7 @@ def _check_executor(executor: Any) -> None:
 
 
 @contextlib.contextmanager
-def _begin(out: Path, plan: Plan, mix_environments: bool) -> Iterator[StoreWriter]:
+def _begin(out: Path, plan: Plan, mix_environments: bool, part: Part | None) -> Iterator[StoreWriter]:
     """The store, held by this process; with ``jax.distributed`` by the first one, for all."""
     if jax.process_index() > 0:
         if _meet(0):
@@ -173,7 +160,10 @@ def _begin(out: Path, plan: Plan, mix_environments: bool) -> Iterator[StoreWrite
         return
     with contextlib.ExitStack() as stack:
         try:
-            store = stack.enter_context(StoreWriter.begin(out, plan, mix_environments=mix_environments))
+            if part:
+                store = stack.enter_context(PartWriter.begin_part(out, plan, part, mix_environments=mix_environments))
+            else:
+                store = stack.enter_context(StoreWriter.begin(out, plan, mix_environments=mix_environments))
         except BaseException:
             _meet(1)
             raise
@@ -196,8 +186,10 @@ def _meet(number: int) -> int:
     return int(np.sum(multihost_utils.process_allgather(np.asarray(number, np.int32))))
 
 
-def _mine(store: Store) -> set[tuple[str, int]]:
-    """The cells and blocks that this process computes: blocks are dealt out in turn to the devices of all processes."""
+def _mine(store: StoreWriter) -> set[tuple[str, int]]:
+    """The cells and blocks that this process computes: its part, or those dealt out in turn to the devices of all processes."""
+    if store.part:
+        return store.part.share(store.units())
     owners = [device.process_index for device in jax.devices()]
     blocks = dict.fromkeys((unit.cell, unit.block) for unit in store.units())
     return {block for number, block in enumerate(blocks) if owners[number % len(owners)] == jax.process_index()}
@@ -249,7 +241,7 @@ class _Runner:
         mine = _mine(store)
         self.mine = [unit for unit in store.units() if (unit.cell, unit.block) in mine]
         self.missing = [unit for unit in self.mine if unit not in self.files or not self.states.lead_on(unit)]
-        self.units = sum(store.unit_counts().values())
+        self.units = len(self.mine) if store.part else sum(store.unit_counts().values())
         self.bar = Progress(progress, sum(map(self._work, self.missing)), self._done())
 
     def run(self) -> None:

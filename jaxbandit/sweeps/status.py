@@ -1,9 +1,14 @@
 """A sweep's folder in words: how far it is, and whether its files are whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from jaxbandit.sweeps.layout import Unit
+from jaxbandit.sweeps.parts import begun_by, dealt, marks
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
+
+MOST_LISTED_PARTS = 20
 
 
 def status_lines(store: Store) -> Iterator[str]:
@@ -29,8 +34,30 @@ def status_lines(store: Store) -> Iterator[str]:
         if done[name] < total[name]:
             names = ", ".join(store.labels(axis)[index] for axis, index in zip(AXES, cell["at"], strict=True))
             yield f"    {total[name] - done[name]:,} of {_count(total[name], 'units')} of {names}"
+    yield from _part_lines(store, files)
     for name, reason in store.failures().items():
         yield f"  failed the last time: {name}: {reason}"
+
+
+def _part_lines(store: Store, files: Mapping[Unit, Path]) -> Iterator[str]:
+    """How far the parts of a sweep are that array jobs compute."""
+    begun = marks(store.path)
+    for of in sorted({mark.part.of for mark in begun}):
+        known = {mark.part.number: mark for mark in begun if mark.part.of == of}
+        units, there = [0] * of, [0] * of
+        for unit, number in dealt(store.units(), of):
+            units[number] += 1
+            there[number] += unit in files
+        open_parts = [number for number in range(of) if there[number] < units[number]]
+        yield f"  {len(known):,} of {_count(of, 'parts')} begun, {of - len(open_parts):,} complete"
+        for number in open_parts[:MOST_LISTED_PARTS]:
+            mark = known.get(number + 1)
+            by = f"last begun by {begun_by(store.path, mark)}" if mark else "not begun"
+            yield f"    part {number + 1}/{of}: {there[number]:,} of {_count(units[number], 'units')}, {by}"
+        if len(open_parts) > MOST_LISTED_PARTS:
+            yield f"    and {len(open_parts) - MOST_LISTED_PARTS:,} more parts"
+    if begun and all(unit in files for unit in store.units()):
+        yield f"  all units are there; `jaxbandit merge {store.path}` puts the parts together"
 
 
 def verify_lines(store: Store) -> tuple[bool, list[str]]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -13,6 +13,7 @@ from jaxbandit._io.files import checked_path, member_names
 from jaxbandit.results.result import Result
 from jaxbandit.sweeps.layout import MANIFESTS, STATE, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
 from jaxbandit.sweeps.manifest import CellEntry, Manifest, read_manifest, recorded
+from jaxbandit.sweeps.parts import failure_files, joined_manifest, marks
 from jaxbandit.sweeps.plan import cell_id
 from jaxbandit.sweeps.spec import AXES
 
@@ -28,6 +29,8 @@ class Segment(NamedTuple):
 class Store:
     """A sweep on disk. Reading needs no lock and builds no learner; writing is done by :class:`StoreWriter`."""
 
+    ignored: Collection[Path] = ()  # unit files that count as missing
+
     def __init__(self, path: str | os.PathLike, manifest: Manifest):
         self.path, self.manifest = Path(path), manifest
         self.cells: dict[str, CellEntry] = {cell["id"]: cell for cell in manifest["cells"]}  # equal cells share their units
@@ -39,6 +42,9 @@ class Store:
             raise StoreError(f"{path}: there is no such folder")
         with in_plain_words(path):
             check_entries(path)
+        joined = joined_manifest(path)
+        if joined is not None:
+            return cls(path, joined)
         if not any((path / name).is_file() for name in MANIFESTS):
             raise StoreError(f"{path}: this is not a sweep (it has no manifest.json)")
         for name in MANIFESTS:
@@ -132,7 +138,7 @@ class Store:
         with in_plain_words(self.path):
             found: dict[Unit, Path] = {}
             for file in unit_files(self.path):
-                if file.is_file and file.is_state == states:
+                if file.is_file and file.is_state == states and file.path not in self.ignored:
                     found.setdefault(file.unit, file.path)
             return found
 
@@ -194,13 +200,13 @@ class Store:
         result = Result.concat_runs(blocks)
         return result.take_runs(0, min(self.runs, result.runs))
 
-    def damaged(self) -> dict[Path, str]:
-        """Unit file -> what is wrong with it: each file is read in full."""
+    def damaged(self, among: Collection[tuple[str, int]] | None = None) -> dict[Path, str]:
+        """Unit file -> what is wrong with it: each file is read in full, or those of some blocks of some cells."""
         bad: dict[Path, str] = {}
         seen: set[tuple[Unit, bool]] = set()
         with in_plain_words(self.path):
             for file in unit_files(self.path):
-                fault = self._fault(file, seen)
+                fault = self._fault(file, seen) if among is None or file.unit[:2] in among else ""
                 if fault:
                     bad[file.path] = fault
         return bad
@@ -214,12 +220,19 @@ class Store:
         return fault
 
     def damaged_manifests(self) -> list[Path]:
+        """The manifests that are not whole; before array jobs are merged there need be none."""
+        if marks(self.path) and not any((self.path / name).exists() for name in MANIFESTS):
+            return []
         return [self.path / name for name in MANIFESTS if read_manifest(self.path / name) is None]
 
     def failures(self) -> dict[str, str]:
-        """Unit -> reason, of the last sweep."""
-        try:
-            content = json.loads((self.path / "failures.json").read_text())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return {str(name): str(reason) for name, reason in content.items()} if isinstance(content, dict) else {}
+        """Unit -> reason, of the last sweep or of the parts that compute it now."""
+        failed: dict[str, str] = {}
+        for file in (self.path / "failures.json", *failure_files(self.path)):
+            try:
+                content = json.loads(file.read_text())
+            except (OSError, ValueError, RecursionError):
+                continue
+            if isinstance(content, dict):
+                failed |= {str(name): str(reason) for name, reason in content.items()}
+        return failed

@@ -28,6 +28,7 @@ from jaxbandit.sweeps.layout import (
     remove_drafts,
 )
 from jaxbandit.sweeps.manifest import CellEntry, Manifest, encode, grown_manifest, new_manifest
+from jaxbandit.sweeps.parts import Part, check_environments, marks, remove_parts
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.store import Store
 
@@ -36,6 +37,7 @@ class StoreWriter(Store):
     """A store that is held by this process until the ``with`` block of :meth:`begin` ends."""
 
     started_anew: list[CellEntry] = []  # cells that start over, because the horizon was raised just now
+    part: Part | None = None  # the share of the sweep that this process computes; None: all of it
 
     def __init__(self, path: str | os.PathLike, manifest: Manifest):
         super().__init__(path, manifest)
@@ -55,25 +57,27 @@ class StoreWriter(Store):
     def _begin(cls, path: Path, plan: Plan, mix_environments: bool, stack: contextlib.ExitStack) -> "StoreWriter":
         if path.is_dir():
             check_entries(path)
-            if not _has_manifest(path):
+            if not has_manifest(path):
                 check_new_folder(path)
         path.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(_lock(path))
+        stack.enter_context(lock(path))
         incoming = path / "incoming"
         incoming.mkdir(exist_ok=True)
         remove_drafts(incoming)
         here = environment()
-        if not _has_manifest(path):
+        if not has_manifest(path):
             store = cls(path, new_manifest(plan, here))
-            store._write_manifest()
+            store.write_manifest()
             return store
-        old = Store.open(path)
+        old, begun = Store.open(path), marks(path)
+        check_environments(path, begun, mix_environments)
         store = cls(path, grown_manifest(path, old.manifest, plan, here, mix_environments=mix_environments))
         store.started_anew = [cell for name, cell in store.cells.items() if name not in old.cells]
         if store.rounds > old.rounds:
             store._check_states(old.rounds)
-        if store.manifest != old.manifest or old.damaged_manifests():
-            store._write_manifest()
+        if store.manifest != old.manifest or old.damaged_manifests() or begun:
+            store.write_manifest()
+        remove_parts(path)
         return store
 
     def check_place(self) -> None:
@@ -89,7 +93,7 @@ class StoreWriter(Store):
                 "wait for it to end and run the same command, which resumes"
             )
         if jax.process_index() == 0 and not all((self.path / name).exists() for name in MANIFESTS):
-            self._write_manifest()
+            self.write_manifest()
 
     def _check_states(self, rounds: int) -> None:
         """Refuse to go on beyond ``rounds`` where units that are to go on have no state."""
@@ -102,7 +106,7 @@ class StoreWriter(Store):
                 f"played longer), so rounds cannot be raised to {self.rounds}; compute them from round 1 in another folder (out=, --out)"
             )
 
-    def _write_manifest(self) -> None:
+    def write_manifest(self) -> None:
         content = encode(self.manifest)
         for name in MANIFESTS:
             self._write_text(name, content)
@@ -137,7 +141,7 @@ class StoreWriter(Store):
             folder.mkdir(exist_ok=True)
             sync_folder(folder.parent)
             sync_folder(self.path)
-        draft = self.path / "incoming" / unit.draft_name()
+        draft = self._draft(unit)
         if not draft.parent.is_dir():  # Result.save would make it
             raise FileNotFoundError(errno.ENOENT, "this folder is gone", str(draft.parent))
         result.save(draft)
@@ -145,6 +149,9 @@ class StoreWriter(Store):
         os.replace(draft, final)
         sync_folder(folder)
         return final
+
+    def _draft(self, unit: Unit) -> Path:
+        return self.path / "incoming" / unit.draft_name()
 
     def remove_damaged(self) -> int:
         """Remove the unit files that are damaged, so that they are computed again; returns how many there were."""
@@ -179,12 +186,14 @@ def _file_id(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _has_manifest(path: Path) -> bool:
-    return any((path / name).exists() for name in MANIFESTS)
+def has_manifest(path: Path) -> bool:
+    """Whether a sweep was begun in the folder, as a whole or in parts."""
+    return any((path / name).exists() for name in MANIFESTS) or bool(marks(path))
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def lock(path: Path, *, if_possible: bool = False) -> Iterator[None]:
+    """Hold the folder alone; ``if_possible``: go on without a lock where the file system has none."""
     import fcntl
 
     name = path / "lock"
@@ -196,6 +205,12 @@ def _lock(path: Path) -> Iterator[None]:
             raise StoreError(
                 f"{path}: another sweep is writing here ({owner}); wait for it, or choose another folder (out=, --out)"
             ) from None
+        except OSError as error:
+            if not if_possible:
+                raise StoreError(
+                    f"{path}: this file system has no locks ({error.strerror}), which a sweep as a whole needs; compute it as one part, "
+                    "part=(1, 1) (--part 1/1), which needs none, or choose another folder (out=, --out)"
+                ) from error
         if not is_lock(name):
             raise MismatchError(f"{name}: this file is not a sweep's lock; move it away, or choose another folder (out=, --out)")
         file.truncate(0)
