@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from jaxbandit import sweeps
-from jaxbandit.cli.options import check_folder
 from jaxbandit.cli.errors import CommandError
+from jaxbandit.cli.options import check_folder
 
 
 def merge(folder: Path, /, *others: Path, out: Path | None = None, mix_environments: bool = False) -> None:

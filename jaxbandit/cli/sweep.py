@@ -12,7 +12,7 @@ import jax
 from jaxbandit import sweeps
 from jaxbandit.cli.errors import FAILED
 from jaxbandit.cli.options import Whole, check_folder, importable
-from jaxbandit.sweeps.parts import MOST_PARTS, Part
+from jaxbandit.sweeps.parts import MOST_PARTS, SweepPart
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
 
@@ -124,9 +124,9 @@ def _command_problems(
     return problems
 
 
-def _part(text: str | None) -> Part | None:
+def _part(text: str | None) -> SweepPart | None:
     match = re.fullmatch(r"\s*(\d{1,7})\s*/\s*(\d{1,7})\s*", text or "")
-    return Part.checked((int(match[1]), int(match[2]))) if match else None
+    return SweepPart.checked((int(match[1]), int(match[2]))) if match else None
 
 
 def _part_problems(part: str | None, coordinator: str | None) -> list[str]:

@@ -22,7 +22,7 @@ from jaxbandit.sweeps.layout import (
 from jaxbandit.sweeps.manifest import with_environment
 from jaxbandit.sweeps.parts import (
     Mark,
-    Part,
+    SweepPart,
     check_environments,
     content_file,
     dealt,
@@ -228,7 +228,7 @@ def _copy_marks(store: Store, target: Path) -> None:
         named("environment", known)[0]: known for known in store.manifest["environments"]
     }
     settings, _ = named("settings", settings_of(store.manifest))
-    begun = begun or [Mark(Part(1, 1), settings, digest) for digest in found]
+    begun = begun or [Mark(SweepPart(1, 1), settings, digest) for digest in found]
     contents = [("settings", settings_of(store.manifest)), *(("environment", known) for known in found.values())]
     for kind, content in contents:
         digest, text = named(kind, content)

@@ -25,7 +25,7 @@ from jaxbandit.sweeps.layout import (
 from jaxbandit.sweeps.manifest import Environment, Manifest, grown_manifest, new_manifest, read_manifest
 from jaxbandit.sweeps.parts import (
     Mark,
-    Part,
+    SweepPart,
     check_environments,
     content_file,
     joined_manifest,
@@ -43,9 +43,9 @@ from jaxbandit.sweeps.writer import StoreWriter, has_manifest
 class PartWriter(StoreWriter):
     """One part of a store; see :mod:`jaxbandit.sweeps.parts`. It removes nothing: files that are damaged are replaced."""
 
-    part: Part  # pyright: ignore[reportIncompatibleVariableOverride]
+    part: SweepPart  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def __init__(self, path: Path, manifest: Manifest, part: Part):
+    def __init__(self, path: Path, manifest: Manifest, part: SweepPart):
         Store.__init__(self, path, manifest)
         self.part = part
         self.share = part.share(self.units())
@@ -54,14 +54,14 @@ class PartWriter(StoreWriter):
 
     @classmethod
     @contextlib.contextmanager
-    def begin_part(cls, path: Path, plan: Plan, part: Part, *, mix_environments: bool) -> Iterator["PartWriter"]:
+    def begin_part(cls, path: Path, plan: Plan, part: SweepPart, *, mix_environments: bool) -> Iterator["PartWriter"]:
         """Join the sweep in a folder, or begin it there."""
         with in_plain_words(path):
             store = cls._join(path, plan, part, mix_environments)
         yield store
 
     @classmethod
-    def _join(cls, path: Path, plan: Plan, part: Part, mix: bool) -> "PartWriter":
+    def _join(cls, path: Path, plan: Plan, part: SweepPart, mix: bool) -> "PartWriter":
         old, here = None, environment()
         if path.is_dir():
             check_entries(path)

@@ -49,8 +49,8 @@ from jaxbandit.sweeps.manifest import (
 MOST_PARTS = 1_000_000
 
 
-class Part(NamedTuple):
-    """One of the equal shares of a sweep: ``Part(3, 16)`` is the third of sixteen."""
+class SweepPart(NamedTuple):
+    """One of the equal shares of a sweep: ``SweepPart(3, 16)`` is the third of sixteen."""
 
     number: int  # from 1
     of: int
@@ -89,7 +89,7 @@ def dealt(units: Iterable[Unit], parts: int) -> Iterator[tuple[Unit, int]]:
 class Mark(NamedTuple):
     """That a part was begun, with which settings and in which environment."""
 
-    part: Part
+    part: SweepPart
     settings: str
     environment: str
 
@@ -106,7 +106,7 @@ def marks(folder: Path) -> list[Mark]:
             match = PART_MARK.fullmatch(entry.name)
             if match and 1 <= int(match[1]) <= int(match[2]) <= MOST_PARTS:
                 refuse_link(entry)
-                found.append(Mark(Part(int(match[1]), int(match[2])), match[3], match[4]))
+                found.append(Mark(SweepPart(int(match[1]), int(match[2])), match[3], match[4]))
     return sorted(found, key=lambda mark: (mark.part.of, mark))
 
 
@@ -166,13 +166,13 @@ def check_environments(folder: Path, begun: list[Mark], mix: bool) -> None:
     first, *others = [(mark.part, found[mark.environment]) for mark in begun] or [(None, {})]
     for part, environment in others:
         unlike = differences(first[1], environment)
-        if unlike and not mix:
+        if unlike and (not mix or first[1]["x64"] != environment["x64"]):
             told = "; ".join(
                 text.replace(" then,", f" in part {first[0]},").replace(" now", f" in part {part}") for text in unlike
             )
             raise MismatchError(
                 f"{folder}: parts were computed in different environments ({told}), where numbers may come out differently; compute "
-                "them on hosts of one kind, or accept both in one store with mix_environments=True (--mix-environments)"
+                "them on hosts of one kind, or accept both in one store with mix_environments=True (--mix-environments), but never two precisions"
             )
 
 

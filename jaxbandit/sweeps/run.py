@@ -26,7 +26,7 @@ from jaxbandit.sweeps.batch import Batch, NotFiniteError, block_bytes, play_toge
 from jaxbandit.sweeps.ended import Summary
 from jaxbandit.sweeps.layout import StoreError, Unit
 from jaxbandit.sweeps.part_writer import PartWriter
-from jaxbandit.sweeps.parts import Part
+from jaxbandit.sweeps.parts import SweepPart
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.states import States
 from jaxbandit.sweeps.store import Segment
@@ -100,7 +100,7 @@ def sweep(
         raise ValueError(f"unit_seconds={show(unit_seconds)}: the time one unit should take is a number of seconds above 0")
     if states is not None and not isinstance(states, bool):
         raise ValueError(f"states={show(states)}: whether states are kept is True or False")
-    share = None if part is None else Part.checked(part)
+    share = None if part is None else SweepPart.checked(part)
     if share and jax.process_count() > 1:
         raise ValueError(f"part={share}: the processes of jax.distributed share out the sweep themselves; leave part= out")
     begun = time.perf_counter()
@@ -151,7 +151,7 @@ def _check_executor(executor: Any) -> None:
 
 
 @contextlib.contextmanager
-def _begin(out: Path, plan: Plan, mix_environments: bool, part: Part | None) -> Iterator[StoreWriter]:
+def _begin(out: Path, plan: Plan, mix_environments: bool, part: SweepPart | None) -> Iterator[StoreWriter]:
     """The store, held by this process; with ``jax.distributed`` by the first one, for all."""
     if jax.process_index() > 0:
         if _meet(0):

@@ -28,7 +28,7 @@ from jaxbandit.sweeps.layout import (
     remove_drafts,
 )
 from jaxbandit.sweeps.manifest import CellEntry, Manifest, encode, grown_manifest, new_manifest
-from jaxbandit.sweeps.parts import Part, check_environments, marks, remove_parts
+from jaxbandit.sweeps.parts import SweepPart, check_environments, marks, remove_parts
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.store import Store
 
@@ -37,7 +37,7 @@ class StoreWriter(Store):
     """A store that is held by this process until the ``with`` block of :meth:`begin` ends."""
 
     started_anew: list[CellEntry] = []  # cells that start over, because the horizon was raised just now
-    part: Part | None = None  # the share of the sweep that this process computes; None: all of it
+    part: SweepPart | None = None  # the share of the sweep that this process computes; None: all of it
 
     def __init__(self, path: str | os.PathLike, manifest: Manifest):
         super().__init__(path, manifest)
