@@ -1,7 +1,9 @@
 """The spec and the commands of docs/sweeps.md work as printed, with fewer rounds and runs; test_docs.py runs its Python."""
 
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +47,18 @@ def test_the_commands_run(folder, capsys):
     for words in commands:
         assert app.call(words[1:]) == 0, capsys.readouterr().err
     assert (folder / "results" / "report" / "report.html").exists()
+
+
+def test_the_job_script(folder):
+    """What Slurm would start, with ``srun`` and ``jaxbandit`` that only print; the page shows the file."""
+    script = Path(__file__).parents[2] / "experiments" / "sweep_example" / "array.sbatch"
+    assert blocks("bash") == [script.read_text()]
+    for name, text in (("srun", '"$@"'), ("jaxbandit", 'printf "%s\\n" "$@"')):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "3"}
+    done = subprocess.run(
+        ["bash", script, "spec.toml", "my results"], env=environment, capture_output=True, text=True, check=True
+    )
+    words = done.stdout.splitlines()
+    assert words == ["sweep", "spec.toml", "--out", "my results", "--part", "3/16", "--memory", "6GB"]
