@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxbandit.cli import app, doctor, speaking
+from jaxbandit.cli import app, doctor, errors
 
 GAME = ["--learner", "uniform", "--losses", "bernoulli(means=[0.3, 0.5])", "--delays", "fixed(delay=1)"]
 SMALL = ["--rounds", "20", "--runs", "4"]
@@ -147,7 +147,7 @@ FAULTS = [
     (ImportError("export needs netCDF4"), 1, "export needs netCDF4"),
     (ZeroDivisionError("division by zero\nsecond line"), 1, "ZeroDivisionError: division by zero (JAXBANDIT_TRACEBACK=1 shows where)"),
     (ValueError(), 1, "ValueError: no message"),
-    (speaking.CommandError("--x 3: wrong"), 2, "--x 3: wrong"),
+    (errors.CommandError("--x 3: wrong"), 2, "--x 3: wrong"),
     (KeyboardInterrupt(), 130, "stopped; all is as it was"),
     (BrokenPipeError(), 1, ""),
 ]  # fmt: skip
@@ -160,7 +160,7 @@ def test_what_a_command_raises_is_a_sentence(error, status, said, capsys, monkey
 
     with (tmp_path / "printed").open("w+") as printed:
         monkeypatch.setattr(sys, "stdout", printed)  # a broken pipe closes it, which should not be that of the tests
-        assert speaking.speak(fails, "all is as it was") == status
+        assert errors.speak(fails, "all is as it was") == status
     assert (tmp_path / "printed").read_text() == ""
     got = capsys.readouterr()
     assert said in got.err
@@ -169,7 +169,7 @@ def test_what_a_command_raises_is_a_sentence(error, status, said, capsys, monkey
 
 def test_a_traceback_for_those_who_ask(capsys, monkeypatch):
     monkeypatch.setenv("JAXBANDIT_TRACEBACK", "1")
-    assert speaking.speak(lambda: 1 / 0, "") == 1  # type: ignore[arg-type, return-value]
+    assert errors.speak(lambda: 1 / 0, "") == 1  # type: ignore[arg-type, return-value]
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -200,7 +200,7 @@ def test_interrupted(tmp_path):
             _, said = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert time.monotonic() - begun < speaking.PATIENCE + 5
+    assert time.monotonic() - begun < errors.PATIENCE + 5
     assert process.returncode == 130
     assert said.rstrip().endswith("stopped; nothing was written")
     assert "Traceback" not in said
@@ -260,7 +260,7 @@ def test_commands_without_arguments(call, monkeypatch, command):
 
 
 def _begun(*_: object) -> None:
-    raise speaking.CommandError("begun")
+    raise errors.CommandError("begun")
 
 
 def ended(line: str, folder: Path) -> tuple[int, str]:
