@@ -17,6 +17,7 @@ from jaxbandit.sweeps.layout import (
     check_entries,
     check_new_folder,
     in_plain_words,
+    remove_drafts,
     unit_files,
 )
 from jaxbandit.sweeps.manifest import with_environment
@@ -31,6 +32,7 @@ from jaxbandit.sweeps.parts import (
     named,
     read_content,
     remove_parts,
+    same_settings,
     settings_of,
     told_difference,
 )
@@ -59,7 +61,7 @@ def merge(
     """Put the parts of a sweep together, as one process would have written it.
 
     Every unit must be there and whole, and all parts must agree on the spec, on the code of learners and laws of your own, and on the
-    environment. Otherwise an error says what is wrong, and nothing is changed. Nothing is computed: JAX is not used. Interrupted, it
+    environment. Otherwise an error says what is wrong, and nothing is changed. Nothing is computed, so any host can do it. Interrupted, it
     is called again.
 
     Args:
@@ -125,6 +127,7 @@ def _finish(store: Store, mix: bool) -> None:
         return
     writer = StoreWriter(store.path, store.manifest)
     (store.path / "incoming").mkdir(exist_ok=True)
+    remove_drafts(store.path / "incoming")  # of a sweep that was begun as a whole, and killed
     writer.write_manifest()
     for unit, path in store.states().items():
         if unit.stop in used.get(unit.cell, ()):
@@ -202,7 +205,7 @@ def _check_fit(stores: list[Store], mix: bool) -> None:
     environments = first.manifest["environments"]
     for store in stores:
         check_environments(store.path, marks(store.path), mix)
-        if settings_of(store.manifest) != settings_of(first.manifest):
+        if not same_settings(store.manifest, first.manifest):
             raise MismatchError(
                 f"{store.path}: this is not a part of the sweep in {first.path} ({told_difference(first.manifest, store.manifest)})"
             )

@@ -32,6 +32,7 @@ from jaxbandit.sweeps.parts import (
     marks,
     named,
     read_content,
+    same_settings,
     settings_of,
     told_difference,
 )
@@ -75,7 +76,7 @@ class PartWriter(StoreWriter):
         if old is not None:
             store.started_anew = [cell for name, cell in store.cells.items() if name not in old.cells]
             if store.rounds > old.rounds:
-                store._check_states(old.rounds)
+                store.check_states(old.rounds)
         if old is None or manifest != old.manifest or marks(path) or store._missing():
             store._publish(here, mix)
         return store
@@ -160,7 +161,7 @@ def _agreed(path: Path, old: Store | None, plan: Plan, here: Environment, mix: b
         return new_manifest(plan, here)
     new = grown_manifest(path, old.manifest, plan, here, mix_environments=mix)
     begun = marks(path)
-    if begun and settings_of(new) != settings_of(old.manifest):
+    if begun and not same_settings(new, old.manifest):
         raise MismatchError(
             f"{path}: part {begun[0].part} was begun with other settings ({told_difference(old.manifest, new)}); all parts have the same, so "
             "use those, or first merge the parts that are there (`jaxbandit merge`)"

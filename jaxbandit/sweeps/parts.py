@@ -103,9 +103,10 @@ def marks(folder: Path) -> list[Mark]:
     found = []
     with in_plain_words(folder):
         for entry in os.scandir(folder / PARTS) if (folder / PARTS).is_dir() else ():
+            if PART_FILE.fullmatch(entry.name):
+                refuse_link(entry)
             match = PART_MARK.fullmatch(entry.name)
             if match and 1 <= int(match[1]) <= int(match[2]) <= MOST_PARTS:
-                refuse_link(entry)
                 found.append(Mark(SweepPart(int(match[1]), int(match[2])), match[3], match[4]))
     return sorted(found, key=lambda mark: (mark.part.of, mark))
 
@@ -133,6 +134,11 @@ def named(kind: str, content: Any) -> tuple[str, str]:
     """The digest of a ``settings`` or ``environment`` file, and its text."""
     text = json.dumps(content, indent=1, sort_keys=True)
     return hashlib.sha256(f"{kind} {text}".encode()).hexdigest()[:16], text
+
+
+def same_settings(one: Manifest, two: Manifest) -> bool:
+    """Whether two manifests are those of one sweep; as text, because NaN is not equal to itself."""
+    return named("settings", settings_of(one)) == named("settings", settings_of(two))
 
 
 def content_file(folder: Path, kind: str, digest: str) -> Path:

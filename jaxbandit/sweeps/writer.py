@@ -74,7 +74,7 @@ class StoreWriter(Store):
         store = cls(path, grown_manifest(path, old.manifest, plan, here, mix_environments=mix_environments))
         store.started_anew = [cell for name, cell in store.cells.items() if name not in old.cells]
         if store.rounds > old.rounds:
-            store._check_states(old.rounds)
+            store.check_states(old.rounds)
         if store.manifest != old.manifest or old.damaged_manifests() or begun:
             store.write_manifest()
         remove_parts(path)
@@ -95,7 +95,7 @@ class StoreWriter(Store):
         if jax.process_index() == 0 and not all((self.path / name).exists() for name in MANIFESTS):
             self.write_manifest()
 
-    def _check_states(self, rounds: int) -> None:
+    def check_states(self, rounds: int) -> None:
         """Refuse to go on beyond ``rounds`` where units that are to go on have no state."""
         files, states = self.files(), self.states()
         ends = [unit for unit in self.units() if unit.stop == rounds and unit in files]

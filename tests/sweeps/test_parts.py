@@ -444,3 +444,70 @@ def test_more_parts_than_units(tmp_path, whole):
     assert sorted(done) == [0] * 7 + [1] * 12
     assert list(itertools.accumulate(done))[-1] == merge(out).units
     assert digests(out) == digests(whole)
+
+
+def test_a_sweep_that_was_begun_as_a_whole_is_finished_in_parts(tmp_path, whole, in_midst):
+    out = tmp_path / "out"
+
+    def stop():
+        raise Killed
+
+    in_midst(stop)
+    with pytest.raises(Killed):
+        jb.sweep(spec(), out)
+    (out / "incoming" / ".jaxbandit-0123456789abcdef.draft").write_text("half")
+    assert sum(summary.computed for summary in compute(out, 3, 2, 1)) < 12
+    merge(out)
+    assert digests(out) == digests(whole)
+
+
+@pytest.mark.parametrize("into", ["out", "a"])
+def test_folders_are_merged_however_often_that_is_stopped(tmp_path, whole, monkeypatch, into):
+    compute(tmp_path / "a", 1)
+    compute(tmp_path / "b", 2, 3)
+    before = everything(tmp_path / "b")
+    for step in itertools.count(1, 3):
+        with monkeypatch.context() as patch:
+            _kill_at(patch, [step])
+            try:
+                merge([tmp_path / "a", tmp_path / "b"], tmp_path / into)
+                break
+            except Killed:
+                pass
+    assert step > 10
+    assert digests(tmp_path / into) == digests(whole)
+    assert everything(tmp_path / "b") == before
+
+
+@pytest.mark.parametrize("name", ["incoming", "settings_0123456789abcdef.json"])
+def test_links_among_the_parts(tmp_path, name):
+    """Rejects a merge that removes files through a link."""
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    compute(out, 1, of=1)
+    mine.mkdir()
+    (mine / ".jaxbandit-0123456789abcdef.draft").write_text("mine")
+    if name == "incoming":
+        (out / "parts" / name).rmdir()
+    (out / "parts" / name).symlink_to(mine)
+    for call in (lambda: merge(out), lambda: compute(out, 1, of=1), lambda: jb.sweep(spec(), out)):
+        with pytest.raises(StoreError, match="this is a symbolic link"):
+            call()
+    assert len(list(mine.iterdir())) == 1
+
+
+def test_edited_code_of_a_learner_of_ones_own(tmp_path):
+    def learner(scale):
+        class Mine(jb.Uniform):
+            def act(self, state, round):
+                probabilities, memo, state = super().act(state, round)
+                return probabilities * scale / scale, memo, state
+
+        return jb.extend.pytree_dataclass(Mine)()
+
+    few = {"losses": LOSSES[:1], "runs": 300}
+    compute(tmp_path / "out", 1, of=2, changes={**few, "learners": [learner(1.0)]})
+    with pytest.raises(MismatchError, match="is not the one this sweep was begun with"):
+        compute(tmp_path / "out", 2, of=2, changes={**few, "learners": [learner(2.0)]})
+    compute(tmp_path / "b", 2, of=2, changes={**few, "learners": [learner(2.0)]})
+    with pytest.raises(MismatchError, match="the code of a learner or law was edited"):
+        merge([tmp_path / "out", tmp_path / "b"], tmp_path / "c")
