@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import os
 import random
 import shutil
 
@@ -107,15 +108,34 @@ def _kill_at(patch, left):
         patch.setattr(holder, function, wrapped(vars(holder)[function]))
 
 
-def test_a_part_that_two_processes_compute_at_once(tmp_path, whole, in_midst):
-    """The second one runs from its first file to its last while the first is at work. Rejects drafts of a common name, which it would rename."""
-    second, out = [], tmp_path / "out"
-    in_midst(lambda: second.extend(compute(out, 1)))
+def test_a_part_that_two_processes_compute_at_once(tmp_path, whole, monkeypatch):
+    """The second one runs from its first file to its last while the first is about to rename a draft. Rejects drafts of a common name."""
+    second, out, real = [], tmp_path / "out", os.replace
+
+    def replace(draft, path):
+        if path.suffix == ".npz" and not second:
+            second.append(None)
+            second.extend(compute(out, 1))
+        real(draft, path)
+
+    monkeypatch.setattr(os, "replace", replace)
     first = compute(out, 1)
-    assert (first[0].done, second[0].done) == (4, 4)
+    assert (first[0].done, second[1].done) == (4, 4)
     compute(out, 3, 2)
     assert merge(out).units == 12
     assert digests(out) == digests(whole)
+
+
+def test_a_part_that_two_processes_extend_at_once(tmp_path, in_midst):
+    """The second one is done before the first goes on from its states. Rejects parts that remove states."""
+    out, one = tmp_path / "out", tmp_path / "one"
+    jb.sweep(spec(), one)
+    jb.sweep(spec(), one, rounds=90)
+    jb.sweep(spec(), out)
+    in_midst(lambda: compute(out, 1, of=1, rounds=90))
+    assert compute(out, 1, of=1, rounds=90)[0].computed == 12
+    merge(out)
+    assert digests(out) == digests(one)
 
 
 def test_without_locks(tmp_path, whole, monkeypatch):
