@@ -162,6 +162,8 @@ class Store:
 
     def _examine(self, unit: Unit, digest: str, file: Path, is_state: bool) -> tuple[Result | None, str]:
         """The result in a unit file or a state file if all is well with it, or what is not."""
+        if not file.exists():
+            return None, "this file was deleted"
         if not file.is_file():
             return None, f"this is a {'folder' if file.is_dir() else 'pipe or device'} in the place of a unit's file"
         if hashlib.sha256(file.read_bytes()).hexdigest() != digest:

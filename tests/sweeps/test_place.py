@@ -89,6 +89,15 @@ def test_a_unit_that_is_no_file_is_not_missing(copy, capsys, make):
     assert not jb.open_sweep(copy).regret.isnull().any()
 
 
+def test_a_unit_that_is_deleted_while_it_is_read(copy):
+    """The dataset is lazy: the file was there when it was opened."""
+    data = jb.open_sweep(copy)
+    file = sorted(copy.glob("units/*/*.npz"))[0]
+    file.unlink()
+    with pytest.raises(StoreError, match=rf"{file.name}: this file was deleted; run `jaxbandit sweep` again"):
+        data.regret.load()
+
+
 class Killed(BaseException):
     """In place of a kill: nothing catches it."""
 
