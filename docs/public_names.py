@@ -23,6 +23,7 @@ GIVEN = {
     "Optimum",
     "Played",
 }
+GIVEN |= {"FTRL", "DifferentiableLosses", "ReadsSignals", "ShowsSignals", "TakesSums"}
 GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
 API = Path(__file__).parent / "api"
 

@@ -12,17 +12,22 @@ How: the pages "Adding a learner" and "Adding a law".
 from jaxbandit._core.arms import one_hot, pick
 from jaxbandit._core.fields import float_dtype, given, number, pytree_dataclass, static, whole_number
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.learners import ImportanceWeighted, Learner, Observation, Round
-from jaxbandit.losses import Losses
+from jaxbandit.learners import FTRL, ImportanceWeighted, Learner, Observation, ReadsSignals, Round, TakesSums
+from jaxbandit.losses import DifferentiableLosses, Losses, ShowsSignals
 
 __all__ = [
+    "FTRL",
     "NEVER",
     "Delays",
+    "DifferentiableLosses",
     "ImportanceWeighted",
     "Learner",
     "Losses",
     "Observation",
+    "ReadsSignals",
     "Round",
+    "ShowsSignals",
+    "TakesSums",
     "float_dtype",
     "given",
     "number",

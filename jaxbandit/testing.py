@@ -34,8 +34,9 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.delays import ArmDependent, Delays, Fixed, PacketLoss, UniformRandom
-from jaxbandit.learners.base import Learner, as_learner
-from jaxbandit.losses import Bernoulli, IntermediateStates, Losses
+from jaxbandit.learners.base import Learner, TakesSums, as_learner, signals_read
+from jaxbandit.losses import Bernoulli, DifferentiableLosses, IntermediateStates, Losses, ShowsSignals
+from jaxbandit.losses.base import second_moment
 
 ROUNDS, RUNS = 200, 8
 SAMPLES = 20_000
@@ -109,7 +110,8 @@ def check_losses(losses: Any, *, rounds: int = 1000) -> None:
             raise ValueError(
                 f"{name}: sample({t}, arm, noise) lets the loss of one run depend on the others; use no sums over runs"
             )
-        for moment, wanted, method in ((drawn, mean, "expected"), (drawn**2, square, "second_moment")):
+        moments = [(drawn, mean, "expected"), (drawn**2, square, "second_moment")]
+        for moment, wanted, method in moments[: 1 + isinstance(losses, DifferentiableLosses)]:
             found = moment.mean(1)
             error = np.maximum(moment.std(1) / np.sqrt(SAMPLES), TOLERANCE)
             wrong = np.abs(found - wanted) > MOST_ERRORS * error
@@ -119,7 +121,7 @@ def check_losses(losses: Any, *, rounds: int = 1000) -> None:
                     f"{name}: {method}({t}) is {wanted[wrong.argmax()]:.4f} for arm {arm}, and the mean{squares} of {SAMPLES:,} samples "
                     f"{found[wrong.argmax()]:.4f} ± {error[wrong.argmax()]:.4f}; they must agree"
                 )
-    if losses.num_signals:
+    if isinstance(losses, ShowsSignals):
         _check_signal(name, law, jnp.int32(at[-1]))
     means = np.asarray(jax.vmap(law.expected)(jnp.asarray(some_rounds(rounds, losses.length))))
     if losses.stationary and np.abs(means - means[0]).max() > TOLERANCE:
@@ -144,7 +146,7 @@ def _noise(law: Losses, shape: tuple[int, ...]) -> jax.Array:
     return jax.random.split(key, shape) if law.needs_key else jax.random.uniform(key, shape, float_dtype(), 1e-7, 1)
 
 
-def _check_signal(name: str, law: Losses, t: jax.Array) -> None:
+def _check_signal(name: str, law: ShowsSignals, t: jax.Array) -> None:
     arm = jnp.repeat(jnp.asarray(some_arms(law.num_arms)), 64)
     signal = jax.jit(lambda law, t, arm, noise: law.signal(t, arm, noise))(law, t, arm, _noise(law, arm.shape))
     if signal.shape != arm.shape or signal.dtype != jnp.int32 or not bool(jnp.all((signal >= 0) & (signal < law.num_signals))):
@@ -157,7 +159,7 @@ def _check_signal(name: str, law: Losses, t: jax.Array) -> None:
 @jax.jit
 def _sampled(law: Losses, t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     arms = some_arms(law.num_arms)
-    return *_samples(law, t, SAMPLES), law.expected(t)[arms], law.second_moment(t)[arms]
+    return *_samples(law, t, SAMPLES), law.expected(t)[arms], second_moment(law, t)[arms]
 
 
 # ---------------------------------------------------------------------------------------------------------------- delays
@@ -220,7 +222,7 @@ def laws_to_play(num_arms: int) -> list[Delays]:
 
 def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
     """Bernoulli losses with these means; where the learner reads signals, plays show some, of which arm i shows those next to it."""
-    arms, signals = len(means), learner.num_signals
+    arms, signals = len(means), signals_read(learner)
     if not signals:
         return Bernoulli(means)
     if signals == 1 or arms == 1:
@@ -234,8 +236,8 @@ def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] |
     """Check a learner, also one of your own; silent if all is well.
 
     Shapes and types of what its methods return, for one run and for many; probabilities that are 0 or more and sum to 1, in
-    every round; an observation that has not arrived changes nothing; what the traits ``watches_plays``, ``adds_only``,
-    ``adds_at_arm`` and ``takes_sums`` say; the same bits for a run alone and among others; the same program each time; it can be traced, also in batches
+    every round; an observation that has not arrived changes nothing; what the traits ``watches_plays`` and ``adds_only`` and the
+    base class ``TakesSums`` say; the same bits for a run alone and among others; the same program each time; it can be traced, also in batches
     over its numbers.
 
     Args:
@@ -255,7 +257,7 @@ def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] |
     name, full = _name("learner", learner), as_learner(canonical(learner))
     _check_watching(name, full, num_arms)
     _check_observing(name, full, num_arms)
-    if full.takes_sums:
+    if isinstance(full, TakesSums):
         _check_sums(name, full, num_arms)
     for law in laws_to_play(num_arms) if delays is None else delays:
         if full.watches_plays and law.may_lose and not law.oblivious:
@@ -322,12 +324,12 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
             raise ValueError(
                 f"{name}: adds_only is True, but what observe adds to state{place} depends on the state; leave it out"
             )
-        if full.adds_at_arm and one.shape == (num_arms, *runs) and np.any(one[1:] != 0):
-            raise ValueError(f"{name}: adds_at_arm is True, but an observation of arm 0 changes state{place} of another arm")
+        if full._adds_at_arm and one.shape == (num_arms, *runs) and np.any(one[1:] != 0):
+            raise ValueError(f"{name}: _adds_at_arm is True, but an observation of arm 0 changes state{place} of another arm")
 
 
 def _check_sums(name: str, full: Learner, num_arms: int) -> None:
-    """With ``takes_sums``, two losses count as their sum does, whichever plays they are of."""
+    """With ``TakesSums``, two losses count as their sum does, whichever plays they are of."""
     runs = (4,)
 
     @jax.jit
@@ -342,6 +344,6 @@ def _check_sums(name: str, full: Learner, num_arms: int) -> None:
     for (path, one), (_, two) in places:
         if not np.allclose(one, two, atol=TOLERANCE):
             raise ValueError(
-                f"{name}: takes_sums is True, but observe makes something else of state{jax.tree_util.keystr(path)} if a loss comes in two "
+                f"{name}: it inherits from TakesSums, but observe makes something else of state{jax.tree_util.keystr(path)} if a loss comes in two "
                 "pieces, of another arm, round or probability; look at observation.loss alone and only add, or leave it out"
             )

@@ -160,7 +160,7 @@ def true_gradient(rule: Rule, field: str, *game) -> float:
 
 
 @pytree_dataclass
-class TwoValues(jb.losses.Losses):
+class TwoValues(jb.extend.DifferentiableLosses):
     """Arm i's loss is ``values[i, 1]`` with probability ``chances[i]``, else ``values[i, 0]``."""
 
     values: jax.Array  # [2, 2]

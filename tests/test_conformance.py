@@ -120,7 +120,7 @@ class Clocked(Coins):
 
 
 @pytree_dataclass
-class SecondMoment(Coins):
+class SecondMoment(Coins, jb.extend.DifferentiableLosses):
     def second_moment(self, t):
         return self.expected(t) ** 2
 

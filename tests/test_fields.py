@@ -11,6 +11,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit._checks.inputs import check_fields
 from jaxbandit._core.fields import Limits, given, limits, number, pytree_dataclass, static
+from jaxbandit.learners.base import signals_read
 
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
@@ -106,7 +107,7 @@ def test_learners_at_the_ends_of_their_ranges(cls, field):
     learner = example(cls)
     for value in ends(field):
         value = np.full(np.shape(vars(learner)[field.name]) or ARMS, value) if limits(field).axes else value
-        losses = LAW_OF_STATES if learner.num_signals else jb.losses.Bernoulli([0.2, 0.5, 0.6])
+        losses = LAW_OF_STATES if signals_read(learner) else jb.losses.Bernoulli([0.2, 0.5, 0.6])
         play(dataclasses.replace(learner, **{field.name: value}), losses, jb.delays.UniformRandom(0, 5))
 
 

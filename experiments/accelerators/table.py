@@ -28,6 +28,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit._io.files import write_whole
 from jaxbandit.cli.doctor import RUNS
 from jaxbandit.learners import REGISTRY
+from jaxbandit.learners.base import signals_read
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
 D, L = jb.delays, jb.losses
@@ -92,7 +93,7 @@ def games() -> dict[str, Row]:
     """One part changes at a time, and learners also meet a delay for each play."""
     learners = {name: cls(*GIVEN.get(name, ())) for name, cls in REGISTRY.items()}
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
-    coins_of = {name: LOSSES["intermediate-states"] if one.num_signals else coins for name, one in learners.items()}
+    coins_of = {name: LOSSES["intermediate-states"] if signals_read(one) else coins for name, one in learners.items()}
     made: dict[str, Row] = {f"{name}, fixed": (one, coins_of[name], fixed, None) for name, one in learners.items()}
     made["colo, pieces"] = (learners["colo"], coins, D.CompositeFeedback(np.full(11, 1 / 11)), None)
     made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}

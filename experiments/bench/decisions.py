@@ -113,7 +113,7 @@ def every_learner() -> dict[str, Any]:
     others = {
         name: cls(**{field: given[fact] for field, fact in facts(cls).items() if fact in given})
         for name, cls in jb.REGISTRY.items()
-        if name not in wrapped and not cls.num_signals  # what shows at once cannot be told to an agent
+        if name not in wrapped and not issubclass(cls, jb.extend.ReadsSignals)  # what shows at once cannot be told to an agent
     }
     return others | wrapped | {"tsallis-inf rv": jb.TsallisINF("rv"), "zimmert-seldin, skipping": jb.ZimmertSeldin(skipping=True)}
 

@@ -28,21 +28,18 @@ EIGHT = jb.losses.StochasticallyConstrained(0.35, arms=8)
 
 
 @pytree_dataclass
-class Banker(jb.BankerTsallisINF):
+class Banker(jb.BankerTsallisINF, jb.extend.ImportanceWeighted):
     """Banker with the jump tangent. It spends the share c/(c + savings left) of its sum in a play, so that its stiffness is (c + savings)·x^(-1/2)."""
 
     exponent: float = 2.0
-    importance_weighted = True
 
     def stiffness(self, state, round, probabilities):
         return hybrid_stiffness(probabilities, self.cost(round) + state.savings, 0.0)
 
 
 @pytree_dataclass
-class Trapezoid(jb.BankerTsallisINF):
+class Trapezoid(jb.BankerTsallisINF, jb.extend.ImportanceWeighted):
     """Banker with α = 1/2."""
-
-    importance_weighted = True
 
     def stiffness(self, state, round, probabilities):
         return jnp.full_like(probabilities, jnp.inf)

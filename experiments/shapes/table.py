@@ -64,10 +64,8 @@ def moving_means(delay):
 
 
 @pytree_dataclass
-class Credulous(jb.learners.Learner):
+class Credulous(jb.extend.TakesSums):  # a sum of losses is one loss to it
     """UCB1 that takes what comes in a round for the reward of the arm it plays in that round."""
-
-    takes_sums = True  # a sum of losses is one loss to it
 
     def init(self, num_arms, runs_shape):
         zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())

@@ -25,7 +25,7 @@ from jaxbandit._core.fields import (
     show,
 )
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.learners.base import Learner, Observation, Round, as_learner
+from jaxbandit.learners.base import Learner, Observation, Round, as_learner, signalled, signals_read
 from jaxbandit.losses import Losses
 
 TOLERANCE = 1e-5  # of probabilities, means and losses, in single precision
@@ -69,7 +69,7 @@ def _sane_losses(law: Losses, rounds: jax.Array, arms: jax.Array) -> jax.Array:
 
 def _sane_delays(law: Delays, rounds: jax.Array, arms: jax.Array) -> jax.Array:
     drawn = delays_of(law.prepare(), rounds, arms)
-    return jnp.all((drawn >= 0) & ((drawn <= law.bound) | law.may_lose | (law.long_waits > 0)))
+    return jnp.all((drawn >= 0) & ((drawn <= law.bound) | law.may_lose | (law._long_waits > 0)))
 
 
 def _sane_learner(learner: Any, arms: jax.Array) -> jax.Array:
@@ -173,7 +173,7 @@ def _check_drawn(delays: Delays, name: str, rounds: np.ndarray, drawn: np.ndarra
     if (drawn < 0).any():
         call, value = first(drawn < 0)
         raise ValueError(f"{name}: {call} gives {value}; a delay is 0 or more rounds, or NEVER")
-    late = (drawn > delays.bound) & ~np.asarray(delays.may_lose or delays.long_waits > 0)
+    late = (drawn > delays.bound) & ~np.asarray(delays.may_lose or delays._long_waits > 0)
     if late.any():
         call, value = first(late)
         raise ValueError(
@@ -210,7 +210,7 @@ def a_round(runs: tuple[int, ...], t: int = 1, is_outstanding: Callable | None =
 def a_signal(learner: Learner, state: Any, memo: Any, runs: tuple[int, ...], t: int = 1) -> tuple[Any, Any]:
     """Memo and state of a learner that reads signals once it has seen the signal 0 of a play of arm 0; of any other as they are."""
     zero = jnp.zeros(runs, jnp.int32)
-    return learner.signalled(state, a_round(runs, t), zero, zero, memo) if learner.num_signals else (memo, state)
+    return signalled(learner, state, a_round(runs, t), zero, zero, memo) if signals_read(learner) else (memo, state)
 
 
 def an_observation(runs: tuple[int, ...], memo: Any, arrived: bool) -> Observation:

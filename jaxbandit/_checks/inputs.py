@@ -19,9 +19,10 @@ from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay
 from jaxbandit._core.fields import MOST_ROUNDS, Limits, field_values, is_concrete, is_numeric, limits, show
 from jaxbandit.delays import Delays
 from jaxbandit.delays.base import check_bound
-from jaxbandit.learners.base import Learner, as_learner
+from jaxbandit.learners.base import Learner, TakesSums, as_learner, signals_read
 from jaxbandit.learners.wrappers import Wrapper
-from jaxbandit.losses import Losses
+from jaxbandit.losses import Losses, ShowsSignals
+from jaxbandit.losses.base import check_declared
 
 
 def given_key(key: Any, seed: Any) -> jax.Array:
@@ -156,8 +157,9 @@ def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
 
 
 def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> None:
-    read, shown, name = as_learner(learner).num_signals, losses.num_signals, type(learner).__name__
-    if delays.pieces() is not None and not as_learner(learner).takes_sums:
+    read, name = signals_read(as_learner(learner)), type(learner).__name__
+    shown = losses.num_signals if isinstance(losses, ShowsSignals) else 0
+    if delays._shares() is not None and not isinstance(as_learner(learner), TakesSums):
         raise ValueError(
             f"delays={type(delays).__name__}(…): losses come in pieces of which only sums are seen, and {name} needs each play's own; "
             f"give jb.CoLo({name}(…), delay={delays.bound})"
@@ -171,6 +173,7 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
 
 def validate_losses(losses: Any, runs: int | None = None) -> None:
     _check_law(losses, Losses, "losses", "jb.losses.Bernoulli([0.3, 0.5])", runs)
+    check_declared(losses)
     _check_runs_of(losses, runs, lambda law: law.check())
     if not is_whole(losses.num_arms, 1):
         raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
@@ -232,20 +235,18 @@ def _check_pytree(owner: Any, argument: str) -> None:
 def _check_names(owner: Any, kind: type) -> None:
     """A static field may set a trait; no field may take the name of a method."""
     cls = type(owner).__name__
+    protocols = [base for base in type(owner).__mro__ if issubclass(base, kind) and "__dataclass_fields__" not in vars(base)]
+    declared = {name: base for base in protocols for name in vars(base)}
     for field in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
-        name = field.name
-        if isinstance(vars(kind).get(name), FunctionType):
-            raise TypeError(f"{cls}({name}=…): {name} is a method of {kind.__name__}, which a field would hide; rename the field")
-        if name in vars(kind) and not field.metadata.get("static"):
+        name, base = field.name, declared.get(field.name)
+        if base and isinstance(vars(base)[name], FunctionType):
+            raise TypeError(f"{cls}({name}=…): {name} is a method of {base.__name__}, which a field would hide; rename the field")
+        if base and not field.metadata.get("static"):
             default = "" if field.default is dataclasses.MISSING else f"default={show(field.default)}"
             raise TypeError(
                 f"{cls}({name}=…): {name} must be known before anything is compiled; write "
-                f"{name}: {_in_words(field.type)} = jb.extend.static({default})"
+                f"{name}: {field.type.__name__ if isinstance(field.type, type) else field.type} = jb.extend.static({default})"
             )
-
-
-def _in_words(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _nested(owner: Any, kind: type) -> list[Any]:

@@ -16,7 +16,7 @@ from jaxbandit._checks.dry_run import from_elsewhere
 from jaxbandit._checks.per_run import over_runs, own_leaves, run_of
 from jaxbandit._core.fields import facts, is_concrete, show
 from jaxbandit.delays import Delays
-from jaxbandit.learners.base import as_learner
+from jaxbandit.learners.ftrl import FTRL
 from jaxbandit.losses import Losses
 
 _warned: set[tuple] = set()
@@ -73,7 +73,7 @@ def _warn_of_longer(name: str, field: str, given: float, longest: float) -> None
 
 def burn_in(learner: Any, losses: Losses, runs: int | None = None) -> float | None:
     """About how many rounds the learner explores at the start, the most of all runs; None: the means move, or it is not known."""
-    if not (losses.stationary and is_concrete((learner, losses))):
+    if not (isinstance(learner, FTRL) and losses.stationary and is_concrete((learner, losses))):
         return None
     with jax.ensure_compile_time_eval():  # also where the game is played inside jit
         first = jnp.ones((), jnp.int32)
@@ -84,9 +84,9 @@ def burn_in(learner: Any, losses: Losses, runs: int | None = None) -> float | No
     if not np.any(np.isfinite(gap)):
         return None
     if runs is None or not from_elsewhere(learner):
-        longest = as_learner(learner).burn_in(losses.num_arms, gap)
+        longest = learner.burn_in(losses.num_arms, gap)
         return None if longest is None else float(np.max(np.asarray(longest)))
-    each = [as_learner(run_of(learner, run)).burn_in(losses.num_arms, np.broadcast_to(gap, (runs,))[run]) for run in range(runs)]
+    each = [run_of(learner, run).burn_in(losses.num_arms, np.broadcast_to(gap, (runs,))[run]) for run in range(runs)]
     return max((float(np.max(np.asarray(one))) for one in each if one is not None), default=None)
 
 

@@ -37,14 +37,14 @@ def block_size(num_arms: int) -> int:
 def ring_rows(delays: Delays, num_arms: int) -> int:
     """How many rows a queue has: what the bound of the delay model asks for or, where that may be, the next of a few sizes."""
     rows = ring_size(delays.bound)
-    sizes = [size for size in RINGS if size >= rows and size * num_arms <= LARGEST_RING] if delays.roomy else []
+    sizes = [size for size in RINGS if size >= rows and size * num_arms <= LARGEST_RING] if delays._roomy else []
     return sizes[0] if sizes else rows
 
 
 def fitted(game: Game, execution: Execution, hook: Any = None) -> tuple[Player, Game]:
     """The player of an execution, and the game with a queue as long as the execution says."""
     delays: Any = game.delays
-    if not delays.roomy or execution.ring not in RINGS:
+    if not delays._roomy or execution.ring not in RINGS:
         return Player(hook=hook, execution=execution), game
     used: Any = np.uint32(ring_size(delays.bound) - 1)
     game = dataclasses.replace(game, delays=dataclasses.replace(delays, bound=execution.ring - 1))
@@ -132,11 +132,11 @@ def _broadcasts(game: Game, execution: Execution) -> bool:
 
 def _queue(game: Game, platform: str, flags: Sequence[bool]) -> QueueKind:
     one_by_one = not game.learner.adds_only or game.learner.watches_plays
-    if one_by_one or game.delays.fixed_age() is not None or game.delays.long_waits:
+    if one_by_one or game.delays.fixed_age() is not None or game.delays._long_waits:
         return "listed"
     if platform == "cpu":
         shared = game.delays.shared or per_run.of_delays(game, flags)
-        fit = not shared and game.learner.adds_at_arm and _slots_fit_caches(game)
+        fit = not shared and game.learner._adds_at_arm and _slots_fit_caches(game)
         return "slots in turn" if fit else "listed"
     return "dense" if platform == "tpu" else "slots"
 
@@ -178,9 +178,9 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
         return
     arms, bound = game.losses.num_arms, game.delays.bound
     text = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
-    if game.delays.long_waits > max(arms, bound):
+    if game.delays._long_waits > max(arms, bound):
         raise ValueError(
-            f"delays={type(game.delays).__name__}(…): for {game.delays.long_waits} plays that wait longer than bound={bound} {text}; "
+            f"delays={type(game.delays).__name__}(…): for {game.delays._long_waits} plays that wait longer than bound={bound} {text}; "
             "take fewer of them, or raise bound= to their delay"
         )
     if arms > bound:

@@ -73,7 +73,7 @@ def pack(games: Sequence[Game]) -> tuple[Game, tuple[bool, ...]]:
 def _numbers_of(game: Game) -> tuple[Any, Any, Any]:
     """Learner, losses and delays; laws that may share a ring say the same bound."""
     delays: Any = game.delays
-    if delays.roomy:
+    if delays._roomy:
         delays = dataclasses.replace(delays, bound=ring_rows(delays, game.losses.num_arms) - 1)
     return game.learner, game.losses, delays
 
@@ -99,7 +99,7 @@ def play_packed(parts: Sequence[Part], execution: Execution, stretch: Stretch, p
     results = []
     for part, first, end in zip(parts, ends - counts, ends, strict=True):
         mine = jax.tree.map(lambda leaf, first=first, end=end: np.ascontiguousarray(leaf[..., first:end]), (records, state))
-        part.game.learner.check_state(mine[1].learner_state)
+        part.game.learner._check_state(mine[1].learner_state)
         about: dict[str, Any] = {
             "first_run": int(part.game.runs[0]),
             "identity": part.identity,

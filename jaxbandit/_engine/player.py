@@ -21,8 +21,9 @@ from jaxbandit._engine.measuring import updated
 from jaxbandit._engine.queues import slots
 from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round, signalled
 from jaxbandit.learners.decision import Decision, decide
+from jaxbandit.losses import ShowsSignals
 from jaxbandit.measure import RoundInfo
 
 
@@ -69,7 +70,7 @@ class Player:
             pending = Pending.start(game.delays, play, lead, keep_due)
         else:
             size = ring_size(game.delays.bound)
-            pending = slots.start(kind, size, game.learner.observe, learner, play, lead, game.learner.adds_at_arm)
+            pending = slots.start(kind, size, game.learner.observe, learner, play, lead, game.learner._adds_at_arm)
         return State(learner, pending, Sum.zero(shape), excess, measured)
 
     def step(self, game: Game, state: State, t: jax.Array, loop: Loop = "while") -> tuple[State, jax.Array]:
@@ -86,12 +87,12 @@ class Player:
         delay = game.delays.draw(t, arm, loss, game.delay_noise(t))
 
         memo, acted = decision.memo, decision.state
-        if game.losses.num_signals:
-            memo, acted = game.learner.signalled(acted, round, arm, game.losses.signal(t, arm, noise), memo)
+        if isinstance(game.losses, ShowsSignals):
+            memo, acted = signalled(game.learner, acted, round, arm, game.losses.signal(t, arm, noise), memo)
         feedback = self._feedback(game, decision, round, memo, loss)
         pending = pending.add(t, Play(arm, loss, decision.probability, memo, feedback), delay)
         observe = game.learner.observe if self.hook is None else functools.partial(self.hook.observe, game.learner)
-        shares = game.delays.pieces()
+        shares = game.delays._shares()
         if shares is not None and isinstance(pending, Pending):
             pending, learner = pending.deliver_sum(t, shares, observe, acted)
         else:
@@ -192,7 +193,7 @@ def _first_memo(player: Player, game: Game, learner: Any) -> tuple[Any, Any]:
     zero = jnp.zeros(game.runs.shape, float_dtype())
     decision = decide(game.learner, learner, first, zero)
     memo = decision.memo
-    if game.losses.num_signals:
+    if isinstance(game.losses, ShowsSignals):
         none = jnp.zeros(game.runs.shape, jnp.int32)
-        memo = game.learner.signalled(decision.state, first, none, none, memo)[0]
+        memo = signalled(game.learner, decision.state, first, none, none, memo)[0]
     return memo, player._feedback(game, decision, first, memo, zero)

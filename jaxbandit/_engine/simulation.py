@@ -121,7 +121,7 @@ def simulate(
         records, state, per_run, execution = play_rounds(
             game, execution, stretch, None if resume is None else resume.block_state, bar
         )
-    game.learner.check_state(state.learner_state)
+    game.learner._check_state(state.learner_state)
     return assemble(recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=execution.about())
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from jaxbandit._core.fields import facts
 from jaxbandit.learners import REGISTRY
-from jaxbandit.learners.base import as_learner
 from jaxbandit.learners.censored import Censored
+from jaxbandit.learners.ftrl import FTRL
 
 # Every learner of the registry is either here or in LEFT_OUT. The order is that of the simulations: the first answer comes from the
 # first few, so the most promising learners are first. Constants: the learner's own first.
@@ -106,5 +106,5 @@ def candidates(given: dict[str, float], labels: "list[str] | None" = None) -> di
 
 def burn_in(learner: Any, num_arms: int, gap: float) -> float | None:
     """About how many rounds the learner explores almost uniformly at a gap, with its constants; None where it does not."""
-    rounds = as_learner(learner).burn_in(num_arms, gap)
+    rounds = learner.burn_in(num_arms, gap) if isinstance(learner, FTRL) else None
     return None if rounds is None else float(np.asarray(rounds))

@@ -34,7 +34,7 @@ from jaxbandit.agent.journal import Journal
 from jaxbandit.agent.memory import Memory
 from jaxbandit.agent.tables import Decided, Fed, Late
 from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
-from jaxbandit.learners.base import as_learner
+from jaxbandit.learners.base import as_learner, signals_read
 from jaxbandit.learners.thompson import DelayedThompson
 
 FORMAT = 1  # of saved agents
@@ -109,7 +109,7 @@ class Agent:
         self.names = check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
         validate_learner(learner)
-        if as_learner(learner).num_signals:
+        if signals_read(as_learner(learner)):
             name = type(learner).__name__
             raise ValueError(f"learner={name}(…): {name} reads the signal of each play, and an agent has none; use jb.simulate")
         key = given_key(key, seed)

@@ -68,8 +68,8 @@ class Single:
             state = deliver(self._setup, state, letter.write(inbox, clock))
         said, state = decide(self._setup, state, letter.write(inboxes[-1], clock))
         decision = self._decision_pages.read([np.asarray(page) for page in said])
-        if type(self._learner).check_state is not Learner.check_state:
-            self._learner.check_state(self._read(state))
+        if type(self._learner)._check_state is not Learner._check_state:
+            self._learner._check_state(self._read(state))
         return decision, state
 
     def leaves(self, state: list[Any]) -> list[np.ndarray]:
@@ -139,7 +139,7 @@ class BlockPlayer:
                 state = _deliver(self.setup, state, inbox)
         mine = jax.tree.map(lambda leaf: leaf[..., self.runs], clock._replace(active=None))._replace(active=clock.active)
         decision, state = _decide(self.setup, state, last, mine)
-        self.setup.learner.check_state(state)
+        self.setup.learner._check_state(state)
         return decision, state
 
     def fill(self, whole: np.ndarray, part: jax.Array) -> None:

@@ -13,7 +13,7 @@ from jax import lax
 from jaxbandit._core import arms, randomness
 from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
 from jaxbandit._engine.devices import memory
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted
 
 
 @pytree_dataclass
@@ -146,7 +146,7 @@ def _decide(setup: Setup, state: Any, clock: Clock) -> tuple[Decision, Any]:
 
 def _renormalised(learner: Learner, probabilities: jax.Array, active: Any) -> jax.Array:
     """The probabilities of the arms that are not withdrawn."""
-    if not learner.importance_weighted:
+    if not is_importance_weighted(learner):
         name = type(learner).__name__
         raise ValueError(f"withdraw(): {name} decides by rules that need every arm; start a new agent with the other arms")
     left = jnp.where(_rows(active, probabilities), probabilities, 0)

@@ -24,8 +24,8 @@ class Delays:
     oblivious: bool = False  # `draw` looks at neither arm nor loss, so that any delay can be drawn again from the key
     noisy: bool = True  # `draw` looks at `noise`; False: one known sequence
     may_lose: bool = True  # `draw` may return NEVER, or more than `bound`
-    roomy: bool = False  # `bound` is a field that `draw` does not look at: the ring may be longer than it says
-    long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
+    _roomy: bool = False  # `bound` is a field that `draw` does not look at: the ring may be longer than it says
+    _long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
     num_arms: int | None = None  # how many arms there are delays for; None: any number
     length: int | None = None  # how many rounds there are delays for; None: any number
 
@@ -40,10 +40,10 @@ class Delays:
         """The one delay of all plays whose feedback comes; None if delays may differ. Needs no lists of who is due when."""
         return None
 
-    def pieces(self) -> jax.Array | None:
-        """The shares of a play's loss that come after 0, 1, … rounds, where it comes in pieces of which a learner sees the sums.
+    def _shares(self) -> jax.Array | None:
+        """The shares of a loss that arrive after 0, 1, … rounds, of which a learner observes the sums; None: losses arrive whole.
 
-        None: losses come whole. The last piece comes with :meth:`fixed_age`, which all plays must have.
+        The last share arrives with :meth:`fixed_age`, which all plays must have.
         """
         return None
 
@@ -93,9 +93,9 @@ class Composed(Delays):
         for place, law in self.parts().items():
             if not isinstance(law, Delays):
                 raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay law such as jb.delays.Fixed(10)")
-            if law.pieces() is not None:
+            if law._shares() is not None:
                 raise ValueError(f"{name}({place}={type(law).__name__}(…)): a law of pieces holds for all plays or none")
-            if law.long_waits:
+            if law._long_waits:
                 raise ValueError(
                     f"{name}({place}={type(law).__name__}(…)): a law with outliers holds for all plays or none; "
                     "give it bound= the longest delay"

@@ -51,7 +51,7 @@ class CompositeFeedback(Delays):
     def fixed_age(self) -> jax.Array:
         return jnp.asarray(self.bound, jnp.int32)
 
-    def pieces(self) -> jax.Array:
+    def _shares(self) -> jax.Array:
         return jnp.asarray(self.shares)
 
     def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:

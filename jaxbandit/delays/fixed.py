@@ -20,7 +20,7 @@ class OneDelay(Delays):
 
     delay: Any
     oblivious: bool = True
-    roomy: bool = True
+    _roomy: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -71,6 +71,10 @@ class Outlier(Delays):
     noisy: ClassVar[bool] = False
     may_lose: ClassVar[bool] = False
 
+    @property
+    def _long_waits(self) -> int:
+        return self.long_waits or 0
+
     def __post_init__(self) -> None:
         super().__post_init__()
         resolve_bound(self, self.delay)
@@ -108,6 +112,10 @@ class Trace(Delays):
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
     noisy: ClassVar[bool] = False
+
+    @property
+    def _long_waits(self) -> int:
+        return self.long_waits or 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ from jaxbandit._core.randomness import uniform_of_bits
 from jaxbandit._core.ring import write_own_row
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Hook
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
 from jaxbandit.measure import RoundInfo
 
 PAIR = 2**32 - 1  # of the words for the learner: a pair that no learner asks for
@@ -41,7 +41,7 @@ class Branches:
     Plays whose loss is the baseline are left out: they do not jump, and a branch without them would be the run itself.
     """
 
-    learner: Learner
+    learner: ImportanceWeighted
     chance: jax.Array  # that a play gets a branch
     slots: int = static()
     coins: bool = static(default=False)  # losses are 0 or 1, and their chances move too

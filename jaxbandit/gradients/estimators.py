@@ -31,8 +31,8 @@ from jaxbandit.gradients.numbers import Owner, Parameter, check_one_value, check
 from jaxbandit.gradients.probe import readable
 from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
-from jaxbandit.learners.base import as_learner
-from jaxbandit.losses import Losses
+from jaxbandit.learners.base import ImportanceWeighted, as_learner, is_importance_weighted
+from jaxbandit.losses import DifferentiableLosses, Losses
 from jaxbandit.measure import ControlVariates
 from jaxbandit.results.statistics import increments, intercepts
 
@@ -140,7 +140,7 @@ def regret_gradient(
     given: dict[Owner, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
     owners: dict[Owner, Any] = {part: given[part] for part in parts}
     numbers = chosen(owners, only)
-    chances = any(number.part == "losses" and number.field in losses.chance_fields for number in numbers)
+    chances = any(number.part == "losses" and number.field in _chance_fields(losses) for number in numbers)
     surely = chances and _some_loss_is_certain(game.losses, rounds)
     obstacles = {number: _obstacle(number, learner, losses, delays, used, surely) for number in numbers}
     if verify and used in ("jump", "unbiased"):
@@ -160,7 +160,7 @@ def regret_gradient(
     note = "; ".join(dict.fromkeys(filter(None, obstacles.values())))
     if note and (estimator or any(obstacles[number] for number in numbers if number.part == "learner")):
         _say_once(note)
-    if used == "jump" and smooth and as_learner(learner).jumps_far():
+    if used == "jump" and smooth and isinstance(learner, ImportanceWeighted) and learner.jumps_far():
         far = (
             f"estimator='jump': with these numbers single losses move the probabilities of {type(learner).__name__} far, and the "
             "estimate may be off by more than 2 %; compare with estimator='paired'"
@@ -210,18 +210,23 @@ def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, e
     if number.part == "delays":
         return f"estimator={estimator!r}: the regret jumps with the numbers of delays.{type(delays).__name__}; {so}"
     if number.part == "losses":
-        smooth = losses.chance_fields if estimator == "score" else (*losses.chance_fields, *losses.value_fields)
+        values = losses.value_fields if isinstance(losses, DifferentiableLosses) and estimator != "score" else ()
+        smooth = (*_chance_fields(losses), *values)
         if number.field not in smooth:
             return f"estimator={estimator!r}: losses.{type(losses).__name__} is not known to be smooth in {number.field}; {so}"
-        if number.field in losses.chance_fields and estimator != "fluid" and certain:
+        if number.field in _chance_fields(losses) and estimator != "fluid" and certain:
             return f"estimator={estimator!r}: losses of mean 0 or 1 tell nothing of what moves their chances; {so}"
         if estimator == "score":
             return ""
-    if not as_learner(learner).importance_weighted:
+    if not is_importance_weighted(as_learner(learner)):
         return f"estimator={estimator!r}: {name} is not ImportanceWeighted, a learner that only adds importance-weighted estimates; {so}"
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
+
+
+def _chance_fields(losses: Losses) -> tuple[str, ...]:
+    return losses.chance_fields if isinstance(losses, DifferentiableLosses) else ()
 
 
 def _some_loss_is_certain(losses: Losses, rounds: int) -> bool:
@@ -297,7 +302,7 @@ def _differentiated(work: Work, numbers: list[Parameter], estimator: str, record
     game = work.game
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
     which = tuple(before[number.part] + number.place for number in numbers)
-    coins = any(number.part == "losses" and number.field in game.losses.chance_fields for number in numbers)
+    coins = any(number.part == "losses" and number.field in _chance_fields(game.losses) for number in numbers)
     with readable(game.learner):
         if estimator == "unbiased":
             return unbiased(work, which, record, coins)

@@ -35,7 +35,8 @@ from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Hook
 from jaxbandit.gradients.branches import branched
 from jaxbandit.gradients.probe import UnreadableFloor, arguments_of, fitted_rates, floor_and_baseline
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
+from jaxbandit.losses.base import second_moment
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
 RAREST = 1e-30  # probability below which an arm of such losses would make ρ no number in float32
@@ -52,11 +53,11 @@ class JumpTangent(Hook):
     def of_play(
         self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
     ) -> "Jump | LateJump":
-        learner = game.learner
+        learner = as_weighted(game.learner)
         kept = None if self.branch is None else 1 - branched(round, self.branch) / self.branch
         moves = Moves.of(game, state, round, probabilities, memo, self.chances, self.horizon, kept)
         given = arguments_of(learner, state, round, probabilities, memo)
-        own_baseline = type(learner).baseline is not Learner.baseline
+        own_baseline = type(learner).baseline is not ImportanceWeighted.baseline
         if given.baseline is not None and not own_baseline:
             raise UnreadableFloor(
                 f"{type(learner).__name__} gives loss_estimate a baseline and has no method baseline; define it"
@@ -88,7 +89,7 @@ class FluidLimit(Hook):
         self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
     ) -> "Expected":
         means = game.losses.expected(round.t)
-        baseline = lax.stop_gradient(game.learner.baseline(round, probabilities))
+        baseline = lax.stop_gradient(as_weighted(game.learner).baseline(round, probabilities))
         return Expected(_rows(means, arm) - baseline)
 
 
@@ -124,10 +125,12 @@ class Moves:
         """The moves of the plays of a round; ``horizon``: the last round, None if it is not known."""
         means, squares = (
             jnp.broadcast_to(_rows(values, probabilities[0]), probabilities.shape)
-            for values in (game.losses.expected(round.t), game.losses.second_moment(round.t))
+            for values in (game.losses.expected(round.t), second_moment(game.losses, round.t))
         )
         x = lax.stop_gradient(probabilities)
-        constants = lax.stop_gradient((means, squares, *fall(game.learner, state, round, probabilities, memo, horizon)))
+        constants = lax.stop_gradient(
+            (means, squares, *fall(as_weighted(game.learner), state, round, probabilities, memo, horizon))
+        )
         likelier = means - lax.stop_gradient(means) if chances else None
         return cls(jnp.maximum(x, jnp.finfo(x.dtype).tiny), probabilities - x, *constants, likelier, kept)
 
@@ -209,7 +212,7 @@ def _rows(values: jax.Array, run: jax.Array) -> jax.Array:
 
 
 def fall(
-    learner: Learner, state: Any, round: Round, probabilities: jax.Array, memo: Any, horizon: jax.Array | None
+    learner: ImportanceWeighted, state: Any, round: Round, probabilities: jax.Array, memo: Any, horizon: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     """How fast f' falls at the beginning of a jump, and the share of the Tsallis regulariser in the stiffness, each ``[K, ...]``.
 
@@ -229,7 +232,13 @@ def fall(
     return jnp.where(known, (1 + share) / (h * mean), 0), jnp.where(known, share, 0)
 
 
-def _stiffness(learner: Learner, state: Any, round: Round, x: jax.Array, memo: Any) -> tuple[jax.Array, jax.Array]:
+def as_weighted(learner: Learner) -> ImportanceWeighted:
+    """The learner itself; estimators that need one refuse all others beforehand."""
+    assert isinstance(learner, ImportanceWeighted)
+    return learner
+
+
+def _stiffness(learner: ImportanceWeighted, state: Any, round: Round, x: jax.Array, memo: Any) -> tuple[jax.Array, jax.Array]:
     """h = a·x^{-1/2} + 2b ``[K, ...]`` (∞: unknown) and the share of its first part."""
     h = learner.stiffness(state, round, x)
     if h is not None:

@@ -13,7 +13,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import Program
 from jaxbandit.gradients.branches import Branches, Without, exact_chance
-from jaxbandit.gradients.jump import JumpTangent
+from jaxbandit.gradients.jump import JumpTangent, as_weighted
 from jaxbandit.gradients.programs import PerRun, Work, by_number, directional, regrets
 
 BRANCHES = 8  # plays of a run that are drawn, on average
@@ -80,7 +80,7 @@ def _first_pass(work: Work, which: tuple[int, ...], record: np.ndarray, coins: b
     hook, slots = JumpTangent(coins, jnp.asarray(work.rounds, float_dtype()), chance), SLOTS
     player = dataclasses.replace(work.player, hook=hook)
     while True:
-        measure = (*work.game.measure, Branches(work.game.learner, chance, slots, coins))
+        measure = (*work.game.measure, Branches(as_weighted(work.game.learner), chance, slots, coins))
 
         def play(block: Block) -> Tangents:
             found = jax.tree.map(np.asarray, _tangents(block.player, block.game, block.put(record), which=which))

@@ -6,13 +6,14 @@ from jaxbandit._core.fields import show, suggest
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
-from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, ReadsSignals, Round, TakesSums
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.censored import CensoredKLUCB, CensoredThompson
 from jaxbandit.learners.colo import CoLo
 from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
 from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
+from jaxbandit.learners.ftrl import FTRL
 from jaxbandit.learners.nonstationary import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 from jaxbandit.learners.odaaf import ODAAF
 from jaxbandit.learners.opse import OptimisticPessimisticElimination
@@ -103,12 +104,15 @@ def make(name: str, *values: Any, **fields: Any) -> Any:
 
 
 __all__ = [
+    "FTRL",
     "PAPERS",
     "REGISTRY",
     "ImportanceWeighted",
     "Learner",
     "Observation",
+    "ReadsSignals",
     "Round",
+    "TakesSums",
     "make",
     *(cls.__name__ for cls in REGISTRY.values()),
 ]

@@ -11,9 +11,9 @@ from jax.typing import ArrayLike
 from jaxbandit._core.arms import constant_min, one_hot, sums
 from jaxbandit._core.fields import Numbers, as_float, given, number, pytree_dataclass, static
 from jaxbandit._core.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
+from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, safe_sqrt
+from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, safe_sqrt
 
 CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
 MOST_TURNS = 8
@@ -29,7 +29,7 @@ class AsymmetricState:
 
 
 @pytree_dataclass
-class AsymmetricBestOfBothWorlds(ImportanceWeighted):
+class AsymmetricBestOfBothWorlds(FTRL):
     """:class:`BestOfBothWorlds` with a smaller inverse entropy rate for arms with a smaller gap.
 
     .. math:: \\gamma_{t,i}^{-1} = \\gamma_t^{-1} \\sqrt{\\max\\{\\Delta_i, floor\\}}
@@ -79,11 +79,8 @@ class AsymmetricBestOfBothWorlds(ImportanceWeighted):
         return self.gaps is not None
 
     @property
-    def adds_at_arm(self) -> bool:
+    def _adds_at_arm(self) -> bool:
         return self.adds_only
-
-    def stiffness(self, state: AsymmetricState, round: Round, probabilities: jax.Array) -> jax.Array:
-        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> AsymmetricState:
         ftrl = FTRLState.start(num_arms, runs_shape)

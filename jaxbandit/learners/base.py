@@ -4,8 +4,10 @@ Arrays are ``[K, ...]`` per arm and ``[...]`` per run, arms first and runs last,
 of runs. :class:`Round` is what a learner may know when it acts, :class:`Observation` what reaches it later.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -92,17 +94,10 @@ class Learner:
     supplies the rest. Each trait may be a constant of the class, a static field or a property.
     """
 
-    batched: bool = (
-        True  # methods work on arrays [K, ...] of any number of runs; False: on those of one run, see :class:`SingleRun`
-    )
+    batched: bool = True  # methods work on arrays [K, ...] of any number of runs; False: on those of one run, see SingleRun
     watches_plays: bool = False  # `act` calls `round.is_outstanding`
     adds_only: bool = False  # `observe` is state + f(observation), leaf by leaf, with an f that looks at no state
-    adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
-    importance_weighted: bool = False  # feedback enters only through `Observation.loss_estimate`: see ImportanceWeighted
-    takes_sums: bool = (
-        False  # `observe` only adds up losses: what comes in a round may come as one sum, of nobody knows which plays
-    )
-    num_signals: int = 0  # it reads the signals that plays show at once, so many different ones; 0: it reads none
+    _adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
@@ -123,13 +118,6 @@ class Learner:
         """The state once the learner knows which arm was drawn, before any feedback; called between act and observe."""
         return state
 
-    def signalled(self, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
-        """``(memo, state)`` once the learner has seen the signal of its play; called after :meth:`played` where losses have signals.
-
-        ``memo`` is that of :meth:`act`; the one that is returned waits with the play.
-        """
-        return memo, state
-
     def propensity(self, state: Any, round: Round, arm: jax.Array) -> jax.Array | None:
         """The probability ``[...]`` of ``arm`` given the history, over all draws of :meth:`act`; ``state`` is the one given to it.
 
@@ -137,16 +125,21 @@ class Learner:
         """
         return None
 
-    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array] | None:
-        """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
+    def check(self) -> None:
+        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
-        ``state`` is the one that ``act`` returned in this round. None: the learner has no such rates.
-        """
-        return None
+    def _check_state(self, state: Any) -> None:
+        """Raise RuntimeError, in one sentence, if the final state of the runs says that something went wrong."""
 
-    def burn_in(self, num_arms: int, gap: float) -> ArrayLike | None:
-        """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
-        return None
+
+class ImportanceWeighted(Learner):
+    """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
+
+    A learner of your own that inherits from this gets fast gradients. Its stiffness and floor are derived from its
+    methods; :meth:`stiffness` and :meth:`baseline` are optional formulas.
+    """
+
+    importance_weighted: bool = True  # a property where it depends on the fields
 
     def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array | None:
         """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown.
@@ -167,24 +160,48 @@ class Learner:
         """
         return jnp.zeros_like(probabilities)
 
-    def check(self) -> None:
-        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
-    def check_state(self, state: Any) -> None:
-        """Raise RuntimeError, in one sentence, if the final state of the runs says that something went wrong."""
+class ReadsSignals(Learner):
+    """Learners that read the signal of a play, which is observed at once; the loss arrives later (intermediate observations)."""
+
+    num_signals: int = 0  # how many different signals it reads; 0: it reads none
+
+    def signalled(self, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
+        """``(memo, state)`` after the signal of the play is observed; called after :meth:`played` where losses have signals.
+
+        ``memo`` is that of :meth:`act`; the one that is returned waits with the play.
+        """
+        return memo, state
 
 
-OPTIONAL = {name for name in vars(Learner) if not name.startswith("_")} - {"init", "act", "observe"}
+class TakesSums(Learner):
+    """Learners that only add up losses: the feedback of a round may arrive as one sum that is not attributed to plays."""
 
 
-class ImportanceWeighted(Learner):
-    """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
+def is_importance_weighted(learner: Learner) -> bool:
+    """Whether feedback enters only through :meth:`Observation.loss_estimate`."""
+    return isinstance(learner, ImportanceWeighted) and learner.importance_weighted
 
-    A learner of your own that inherits from this gets fast gradients. Its stiffness and floor are derived from its
-    methods; :meth:`Learner.stiffness` and :meth:`Learner.baseline` are optional formulas.
-    """
 
-    importance_weighted: bool = True
+def signals_read(learner: Learner) -> int:
+    """How many different signals a learner reads, 0 for most."""
+    return learner.num_signals if isinstance(learner, ReadsSignals) else 0
+
+
+def signalled(learner: Learner, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
+    """``(memo, state)`` of any learner after a signal is observed."""
+    return learner.signalled(state, round, arm, signal, memo) if isinstance(learner, ReadsSignals) else (memo, state)
+
+
+OPTIONAL = {
+    **{
+        name: "Learner"
+        for name in vars(Learner)
+        if not name.startswith("_") and name not in ("init", "act", "observe", "batched")
+    },
+    **{name: cls.__name__ for cls in (ImportanceWeighted, ReadsSignals) for name in vars(cls) if not name.startswith("_")},
+    "takes_sums": "TakesSums",
+}
 
 
 @pytree_dataclass
@@ -254,6 +271,7 @@ def as_learner(learner: Any) -> Learner:
     if isinstance(learner, type):
         raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
     if isinstance(learner, Learner):
+        _check_declared(type(learner))
         return learner if learner.batched else SingleRun(learner)
     # Anything may have come here from the user, so its methods can only be asked for by name.
     missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
@@ -262,8 +280,20 @@ def as_learner(learner: Any) -> Learner:
             f"learner={show(learner)}: give a learner such as jb.TsallisINF(); one of your own has the methods init, act and observe, "
             f"and here {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         )
-    more = sorted(OPTIONAL & {*dir(type(learner))} - {*field_values(learner), "batched"})
+    more = sorted(OPTIONAL.keys() & {*dir(type(learner))} - {*field_values(learner)})
     if more:
-        name = type(learner).__name__
-        raise TypeError(f"learner={name}(…): {name}.{more[0]} counts only in a class that inherits from jb.learners.Learner")
+        _raise_not_inherited(type(learner).__name__, more[0])
     return _Plain(learner) if getattr(learner, "batched", True) else SingleRun(learner)  # a plain class may declare it
+
+
+@functools.cache
+def _check_declared(cls: type[Learner]) -> None:
+    """Raise for a trait that has no effect, because the class does not inherit from the base that declares it."""
+    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
+    for name, base in (("importance_weighted", ImportanceWeighted), ("num_signals", ReadsSignals), ("takes_sums", TakesSums)):
+        if not issubclass(cls, base) and name in dir(cls) and name not in fields:
+            _raise_not_inherited(cls.__name__, name)
+
+
+def _raise_not_inherited(cls: str, name: str) -> NoReturn:
+    raise TypeError(f"learner={cls}(…): {cls}.{name} counts only in a class that inherits from jb.extend.{OPTIONAL[name]}")

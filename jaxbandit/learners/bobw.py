@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import given, number, pytree_dataclass
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
+from jaxbandit.learners.base import Observation, Round, multiplier
+from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
 
 
 @pytree_dataclass
-class BestOfBothWorlds(ImportanceWeighted):
+class BestOfBothWorlds(FTRL):
     """Best of both worlds for delayed feedback: FTRL with a hybrid of Tsallis and negative entropy.
 
     .. math::
@@ -50,7 +50,7 @@ class BestOfBothWorlds(ImportanceWeighted):
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
     adds_only: ClassVar[bool] = True
-    adds_at_arm: ClassVar[bool] = True
+    _adds_at_arm: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
         return FTRLState.start(num_arms, runs_shape)
@@ -68,9 +68,6 @@ class BestOfBothWorlds(ImportanceWeighted):
     def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
         probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
         return probabilities, (), state
-
-    def stiffness(self, state: FTRLState, round: Round, probabilities: jax.Array) -> jax.Array:
-        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
         return state.add_weighted(observation)

@@ -1,6 +1,6 @@
 """Sums without names again: a wrapper that lets any learner play where losses come in pieces of which only sums are seen."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxbandit._core import randomness
 from jaxbandit._core.arms import one_hot
 from jaxbandit._core.fields import float_dtype, given, pytree_dataclass
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round, TakesSums
 from jaxbandit.learners.decision import decide
 from jaxbandit.learners.wrappers import Wrapper, base_memo, undelayed
 
@@ -29,7 +29,7 @@ class CoLoState:
 
 
 @pytree_dataclass
-class CoLo(Wrapper):
+class CoLo(Wrapper, TakesSums):
     """CoLo: a base for games without delays plays where losses are spread over d + 1 rounds and only sums are seen.
 
     In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
@@ -58,7 +58,6 @@ class CoLo(Wrapper):
 
     base: Learner | Any
     delay: ArrayLike = given("max_delay")
-    takes_sums: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> CoLoState:
         zero, base = jnp.zeros(runs_shape, jnp.int32), self.inner.init(num_arms, runs_shape)

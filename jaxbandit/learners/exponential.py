@@ -19,7 +19,7 @@ class ExponentialWeights(ImportanceWeighted):
     """What they share: the state is the cumulative loss estimates ``[K, ...]``, the smallest near 0; ``rate`` gives η_t."""
 
     adds_only: bool = True
-    adds_at_arm: bool = True
+    _adds_at_arm: bool = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros((num_arms, *runs_shape), float_dtype())

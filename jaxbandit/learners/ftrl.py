@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxbandit._core.arms import constant_min
 from jaxbandit._core.fields import float_dtype, pytree_dataclass
 from jaxbandit._core.projection import Warm, hybrid_argmin_warm
-from jaxbandit.learners.base import Observation
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
 
 
 @pytree_dataclass
@@ -33,6 +34,24 @@ class FTRLState:
     def add_weighted(self, observation: Observation) -> "FTRLState":
         """The state after adding the importance-weighted loss of the played arm."""
         return self.add(observation.loss_estimate(self.loss_estimates.shape[0]))
+
+
+class FTRL(ImportanceWeighted):
+    """Followers of the leader regularised by the Tsallis and the negative entropy, whose rates theory and gradients read."""
+
+    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
+        """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
+
+        ``state`` is the one that ``act`` returned in this round.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method inverse_rates(state, round, num_arms)")
+
+    def burn_in(self, num_arms: int, gap: float) -> ArrayLike | None:
+        """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
+        return None
+
+    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array | None:
+        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
 
 def follow_leader(

@@ -13,8 +13,8 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static
 from jaxbandit._core.sums import Count
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness, log_arms, scaled_sqrt
+from jaxbandit.learners.base import Observation, Round, multiplier
+from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
 
 
 @pytree_dataclass
@@ -60,7 +60,7 @@ class SkippingState:
 
 
 @pytree_dataclass
-class ZimmertSeldin(ImportanceWeighted):
+class ZimmertSeldin(FTRL):
     """FTRL with a hybrid regulariser for arbitrary delays: anytime, and told nothing about the delays.
 
     .. math::
@@ -102,7 +102,7 @@ class ZimmertSeldin(ImportanceWeighted):
         return not self.skipping  # else an arrival is looked up among the plays examined so far
 
     @property
-    def adds_at_arm(self) -> bool:
+    def _adds_at_arm(self) -> bool:
         return self.adds_only
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
@@ -123,9 +123,6 @@ class ZimmertSeldin(ImportanceWeighted):
             return tsallis, scaled_sqrt(round.total_outstanding, self.entropy_scale, 2.0, log_k)
         return tsallis, scaled_sqrt(state.waiting.total.as_float(tsallis.dtype), self.entropy_scale, 1.0, log_k)
 
-    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array:
-        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
-
     def observe(self, state: Any, observation: Observation) -> Any:
         if not self.skipping:
             return state.add_weighted(observation)
@@ -134,7 +131,7 @@ class ZimmertSeldin(ImportanceWeighted):
 
 
 @pytree_dataclass
-class RobustBestOfBothWorlds(ImportanceWeighted):
+class RobustBestOfBothWorlds(FTRL):
     """Best of both worlds, robust to excessive delays: anytime, and told nothing about the delays.
 
     .. math::
@@ -191,9 +188,6 @@ class RobustBestOfBothWorlds(ImportanceWeighted):
     def _rates(self, round, num_arms, total):
         entropy = scaled_sqrt(total, self.entropy_scale, self.factor, log_arms(num_arms))
         return jnp.sqrt(round.time) * self.tsallis_scale, entropy
-
-    def stiffness(self, state: SkippingState, round: Round, probabilities: jax.Array) -> jax.Array:
-        return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
     def observe(self, state: SkippingState, observation: Observation) -> SkippingState:
         skipped, waiting = state.waiting.arrive(observation)

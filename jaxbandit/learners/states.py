@@ -9,13 +9,13 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot, pick, sums
 from jaxbandit._core.fields import Numbers, float_dtype, given, number, pytree_dataclass, static
-from jaxbandit.learners.base import Learner, Observation, Round, multiplier
+from jaxbandit.learners.base import Observation, ReadsSignals, Round, multiplier
 from jaxbandit.learners.exponential import soft_leader
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.losses.states import check_rows
 
 
-class ByStates(Learner):
+class ByStates(ReadsSignals):
     """What both have in common: a loss of state s adds P(s|a)/q_s times itself to the estimate of every arm a."""
 
     horizon: Any

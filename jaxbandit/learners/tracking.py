@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core import randomness
 from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, given, number, pytree_dataclass
-from jaxbandit.learners.base import Learner, Observation, Round
+from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted, signalled
 from jaxbandit.learners.wrappers import Wrapper
 
 
@@ -80,7 +80,7 @@ class LimitedTracking(Wrapper):
     def signalled(
         self, state: TrackingState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any
     ) -> tuple[Any, TrackingState]:
-        waiting, base = self.inner.signalled(state.base, _with_own_words(round), arm, signal, memo[1])
+        waiting, base = signalled(self.inner, state.base, _with_own_words(round), arm, signal, memo[1])
         return (memo[0], waiting), TrackingState(base, state.tracked)
 
     def observe(self, state: TrackingState, observation: Observation) -> TrackingState:
@@ -88,7 +88,7 @@ class LimitedTracking(Wrapper):
         seen = observation.arrived & tracked
         # ZimmertSeldin(skipping=True) and RobustBestOfBothWorlds count the outstanding plays that they skipped: they must see each
         # play arrive. A play that is not tracked has weight 0, which is enough where feedback enters through loss estimates alone.
-        shown = observation.arrived if self.inner.importance_weighted else seen
+        shown = observation.arrived if is_importance_weighted(self.inner) else seen
         weight = jnp.where(tracked, 1 / self.chance(), 0)
         mine = observation._replace(arrived=shown, arm=jnp.where(shown, observation.arm, -1), memo=memo, weight=weight)
         return TrackingState(self.inner.observe(state.base, mine), state.tracked - seen.astype(jnp.int32))

@@ -9,15 +9,15 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import number, pytree_dataclass, static
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRLState, follow_leader, hybrid_stiffness
+from jaxbandit.learners.base import Observation, Round, multiplier
+from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader
 
 SLOW = 0.7  # scale below which the jump tangent was seen to be off by 2 to 30 %: docs/gradients.md
 CROSSING = 0.2  # how far from the threshold, in log x, a derivative of the baseline is taken; its square is what that leaves
 
 
 @pytree_dataclass
-class TsallisINF(ImportanceWeighted):
+class TsallisINF(FTRL):
     """Tsallis-INF: FTRL with the 1/2-Tsallis entropy; feedback counts when it arrives.
 
     .. math:: x_t = \\arg\\min_x \\langle \\hat L_t, x \\rangle - 2 a_t \\sum_i \\sqrt{x_i}
@@ -45,7 +45,7 @@ class TsallisINF(ImportanceWeighted):
     adds_only: ClassVar[bool] = True
 
     @property
-    def adds_at_arm(self) -> bool:
+    def _adds_at_arm(self) -> bool:
         return self.estimator == "iw"  # the other adds its baseline to every arm
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
@@ -73,9 +73,6 @@ class TsallisINF(ImportanceWeighted):
 
     def _is_common(self, round, probabilities):
         return probabilities >= self.threshold / round.time
-
-    def stiffness(self, state: FTRLState, round: Round, probabilities: jax.Array) -> jax.Array:
-        return hybrid_stiffness(probabilities, self.inverse_rates(state, round, probabilities.shape[0])[0], 0.0)
 
     def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
         if self.estimator == "iw":

@@ -12,11 +12,11 @@ from jaxbandit._core import randomness
 from jaxbandit._core.arms import constant_min, one_hot, pick
 from jaxbandit._core.fields import float_dtype, named, pytree_dataclass, show, static
 from jaxbandit._core.ring import read_row, write_own_row
-from jaxbandit.learners.base import Learner, Observation, Round, as_learner
+from jaxbandit.learners.base import Learner, Observation, ReadsSignals, Round, as_learner, signalled, signals_read
 from jaxbandit.learners.decision import decide
 
 
-class Wrapper(Learner):
+class Wrapper(ReadsSignals):
     """What all wrappers share: a ``base``."""
 
     base: Any
@@ -24,7 +24,7 @@ class Wrapper(Learner):
 
     @property
     def num_signals(self) -> int:
-        return self.inner.num_signals
+        return signals_read(self.inner)
 
     @property
     def inner(self) -> Learner:
@@ -37,7 +37,7 @@ class Wrapper(Learner):
         except TypeError:
             name = type(self).__name__
             raise TypeError(f"{name}(base={show(self.base)}): the base is a learner, such as jb.TsallisINF()") from None
-        if self.inner.num_signals and not self.hands_on_signals:
+        if self.num_signals and not self.hands_on_signals:
             name, base = type(self).__name__, type(self.base).__name__
             raise ValueError(
                 f"{name}(base={base}(…)): the base would see no signals here, which {base} reads; BOLD hands them on"
@@ -167,7 +167,7 @@ class QPMD(Sized):
         needed = jnp.maximum(state.needed, pick(arrived - state.dialogue.fed, arm))
         return QPMDState(state.dialogue, queue, arrived, needed)
 
-    def check_state(self, state: QPMDState) -> None:
+    def _check_state(self, state: QPMDState) -> None:
         """Raise if a queue was longer, or more questions were due in one round, than the capacity."""
         self._check_capacity(state.needed, "or more questions were due in one round, or losses in one queue")
 
@@ -237,11 +237,11 @@ class BOLD(Sized):
         return BOLDState(write_own_row(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
 
     def signalled(self, state: BOLDState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, BOLDState]:
-        if not self.inner.num_signals:
+        if not self.num_signals:
             return memo, state
         copy, base = state.playing, read_row(state.base, state.playing)
         clock = undelayed(read_row(state.clock, copy), round.words)
-        waiting, base = self.inner.signalled(base, clock, arm, signal, memo[1])
+        waiting, base = signalled(self.inner, base, clock, arm, signal, memo[1])
         bases = write_own_row(state.base, base, copy)
         return (copy, waiting), BOLDState(bases, state.clock, state.waits, copy, state.needed)
 
@@ -252,7 +252,7 @@ class BOLD(Sized):
         waits = state.waits & ~(one_hot(copy, self.capacity) & observation.arrived)
         return BOLDState(write_own_row(state.base, base, copy), state.clock, waits, state.playing, state.needed)
 
-    def check_state(self, state: BOLDState) -> None:
+    def _check_state(self, state: BOLDState) -> None:
         """Raise if more copies were needed than there are."""
         self._check_capacity(state.needed, "copies were needed at once, one for each outstanding play")
 

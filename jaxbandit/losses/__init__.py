@@ -6,7 +6,7 @@ for each run if the class says ``needs_key``. Rounds count from 1. A law of your
 declares all that may be asked of a law.
 """
 
-from jaxbandit.losses.base import Losses
+from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals
 from jaxbandit.losses.bernoulli import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
@@ -35,9 +35,11 @@ __all__ = [
     "ClippedNormal",
     "Corrupted",
     "DelayMatchedSwitching",
+    "DifferentiableLosses",
     "Drifting",
     "IntermediateStates",
     "Losses",
+    "ShowsSignals",
     "StochasticallyConstrained",
     "Switching",
     "Table",

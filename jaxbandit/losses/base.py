@@ -20,10 +20,7 @@ class Losses:
     num_arms: int = 0  # K; every law must say it
     stationary: bool = False  # the means are the same in every round
     needs_key: bool = False  # `sample` gets a JAX key for each run in place of a uniform number
-    num_signals: int = 0  # S: a play shows one of S signals at once, its loss comes later; 0: plays show nothing
     length: int | None = None  # how many rounds there are losses for; None: any number
-    chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
-    value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
@@ -36,14 +33,6 @@ class Losses:
         """The loss of ``arm [...]`` in round t, in [0, 1]; ``noise [...]`` is uniform in (0, 1), or keys (``needs_key``)."""
         raise NotImplementedError(f"{type(self).__name__} has no method sample(t, arm, noise)")
 
-    def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
-        """The signal, int32 from 0 to S - 1, of the play whose loss is ``sample(t, arm, noise)``; where ``num_signals`` is S > 0."""
-        raise NotImplementedError(f"{type(self).__name__} has no method signal(t, arm, noise)")
-
-    def second_moment(self, t: jax.Array) -> jax.Array:
-        """E[ℓ²] of each arm in round t, ``[K]``; as given here right for losses 0 and 1. Sharpens gradients, nothing else."""
-        return self.expected(t)
-
     def prepare(self) -> "Losses":
         """The law that the rounds use: what :meth:`expected` needs that can be computed once, before round 1."""
         return self
@@ -52,7 +41,45 @@ class Losses:
         """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
 
-class WithMeans(Losses):
+class DifferentiableLosses(Losses):
+    """Losses with respect to whose numbers the expected regret may be differentiated without differences of runs."""
+
+    chance_fields: tuple[str, ...] = ()  # losses are 0 or 1, and `expected` has the right derivative in these fields
+    value_fields: tuple[str, ...] = ()  # `sample` has the right derivative in these fields
+
+    def second_moment(self, t: jax.Array) -> jax.Array:
+        """E[ℓ²] of each arm in round t, ``[K]``; as given here right for losses 0 and 1. Reduces the variance of gradients."""
+        return self.expected(t)
+
+
+class ShowsSignals(Losses):
+    """Losses whose plays show a signal at once; the loss arrives later (intermediate observations)."""
+
+    num_signals: int = 0  # S: how many different signals there are
+
+    def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+        """The signal, int32 from 0 to S - 1, of the play whose loss is ``sample(t, arm, noise)``."""
+        raise NotImplementedError(f"{type(self).__name__} has no method signal(t, arm, noise)")
+
+
+def second_moment(losses: Losses, t: jax.Array) -> jax.Array:
+    """E[ℓ²] of each arm in round t, ``[K]``; the mean, which is at least as large, where it is not known."""
+    return losses.second_moment(t) if isinstance(losses, DifferentiableLosses) else losses.expected(t)
+
+
+def check_declared(losses: Losses) -> None:
+    """Raise for a trait that has no effect, because the class does not inherit from the base that declares it."""
+    cls = type(losses)
+    for base in (DifferentiableLosses, ShowsSignals):
+        unused = [name for name in vars(base) if not name.startswith("_") and name in dir(cls)]
+        if unused and not issubclass(cls, base):
+            name = cls.__name__
+            raise TypeError(
+                f"losses={name}(…): {name}.{unused[0]} counts only in a class that inherits from jb.extend.{base.__name__}"
+            )
+
+
+class WithMeans(DifferentiableLosses):
     """Base of the laws with a field ``means``, the same in every round, or ``rewards`` in its place: a reward r is the loss 1 - r."""
 
     means: Any

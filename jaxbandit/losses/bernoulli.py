@@ -21,7 +21,7 @@ from jaxbandit._core.fields import (
     static,
     whole_number,
 )
-from jaxbandit.losses.base import Losses, WithMeans, coin
+from jaxbandit.losses.base import DifferentiableLosses, WithMeans, coin
 
 
 @pytree_dataclass
@@ -53,7 +53,7 @@ class Bernoulli(WithMeans):
 
 
 @pytree_dataclass
-class StochasticallyConstrained(Losses):
+class StochasticallyConstrained(DifferentiableLosses):
     """The stochastically constrained adversary: means move, gaps do not (environment B of Zimmert & Seldin 2021).
 
     Bernoulli losses whose means (best arm, all others) alternate between (0, Δ) and (1 - Δ, 1); each phase is ``growth``
@@ -147,7 +147,7 @@ def rounds_before_phases(growth: float) -> np.ndarray:
 
 
 @pytree_dataclass
-class Switching(Losses):
+class Switching(DifferentiableLosses):
     """Bernoulli losses with piecewise constant means.
 
     Args:
@@ -189,7 +189,7 @@ class Switching(Losses):
 
 
 @pytree_dataclass
-class DelayMatchedSwitching(Losses):
+class DelayMatchedSwitching(DifferentiableLosses):
     r"""Delay-matched switching: an oblivious adversary whose best arm alternates every :math:`2d` rounds.
 
     .. math:: \mu_{t,0} = \lfloor (t - 1) / 2d \rfloor \bmod 2, \quad \mu_{t,1} = 1 - \mu_{t,0}, \quad \mu_{t,i} = 0.9 \text{ for } i \ge 2
@@ -222,7 +222,7 @@ class DelayMatchedSwitching(Losses):
 
 
 @pytree_dataclass
-class Drifting(Losses):
+class Drifting(DifferentiableLosses):
     """Bernoulli losses whose means move in straight lines, from ``start`` in round 1 to ``end``, which they keep after ``rounds`` rounds.
 
     Args:

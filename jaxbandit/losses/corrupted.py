@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import MOST_ROUNDS, number, pytree_dataclass, whole_number
-from jaxbandit.losses.base import Losses
+from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals, second_moment
 
 
 @pytree_dataclass
-class Corrupted(Losses):
+class Corrupted(DifferentiableLosses):
     """A stochastic law with an adversary who spends a budget of corruption early on.
 
     From round ``start`` on the adversary exchanges the best and the worst arm. A corrupted round costs the largest change
@@ -40,7 +40,7 @@ class Corrupted(Losses):
         return self.base.needs_key
 
     def check(self) -> None:
-        if not isinstance(self.base, Losses) or not self.base.stationary or self.base.num_signals:
+        if not isinstance(self.base, Losses) or not self.base.stationary or isinstance(self.base, ShowsSignals):
             raise ValueError(
                 f"losses.Corrupted(base={type(self.base).__name__}(...)): the base must have constant means "
                 "(Bernoulli, Beta or ClippedNormal), so that the budget is spent exactly"
@@ -61,7 +61,7 @@ class Corrupted(Losses):
         return self.base.expected(t)[self.exchange(t)]
 
     def second_moment(self, t: jax.Array) -> jax.Array:
-        return self.base.second_moment(t)[self.exchange(t)]
+        return second_moment(self.base, t)[self.exchange(t)]
 
     def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return self.base.sample(t, self.exchange(t)[arm], noise)

@@ -6,13 +6,13 @@ import numpy as np
 
 from jaxbandit._core.arms import draw, pick
 from jaxbandit._core.fields import Numbers, is_concrete, number, pytree_dataclass, show
-from jaxbandit.losses.base import Losses
+from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals, second_moment
 
 WITHIN = 1e-4  # how far the sum of a row may be from 1
 
 
 @pytree_dataclass
-class IntermediateStates(Losses):
+class IntermediateStates(ShowsSignals, DifferentiableLosses):
     """A play leads to a state, which is seen at once; the loss, which comes later, is that of the state.
 
     The state of a play of arm a is s with probability P(s|a). Its loss is drawn from a law of which each state is an "arm". So
@@ -55,7 +55,7 @@ class IntermediateStates(Losses):
 
     def check(self) -> None:
         inner, name = self.losses, "losses.IntermediateStates"
-        if not isinstance(inner, Losses) or inner.needs_key or inner.num_signals:
+        if not isinstance(inner, Losses) or inner.needs_key or isinstance(inner, ShowsSignals):
             raise ValueError(
                 f"{name}(losses={type(inner).__name__}(…)): give the law of the states' losses, one that draws from a uniform number: "
                 "Bernoulli, Switching, Drifting, StochasticallyConstrained or Table"
@@ -73,7 +73,7 @@ class IntermediateStates(Losses):
         return jnp.asarray(self.transitions) @ self.losses.expected(t)
 
     def second_moment(self, t: jax.Array) -> jax.Array:
-        return jnp.asarray(self.transitions) @ self.losses.second_moment(t)
+        return jnp.asarray(self.transitions) @ second_moment(self.losses, t)
 
     def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return self._drawn(arm, noise)[0]

@@ -8,11 +8,11 @@ import numpy as np
 
 from jaxbandit._core.arms import pick
 from jaxbandit._core.fields import Numbers, number, pytree_dataclass
-from jaxbandit.losses.base import Losses
+from jaxbandit.losses.base import DifferentiableLosses
 
 
 @pytree_dataclass
-class Table(Losses):
+class Table(DifferentiableLosses):
     """Deterministic losses, chosen beforehand: an oblivious adversary.
 
     Args:

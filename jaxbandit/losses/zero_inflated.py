@@ -7,11 +7,11 @@ import numpy as np
 from jaxbandit._core.arms import pick
 from jaxbandit._core.fields import MOST_ROUNDS, Numbers, float_dtype, is_concrete, named, number, pytree_dataclass, whole_number
 from jaxbandit._core.ring import read_row
-from jaxbandit.losses.base import Losses
+from jaxbandit.losses.base import DifferentiableLosses
 
 
 @pytree_dataclass
-class ZeroInflated(Losses):
+class ZeroInflated(DifferentiableLosses):
     """Zero-inflated rewards, such as revenue: a conversion with probability ``rates[phase, arm]``, then one of ``values[arm]``.
 
     The loss is 1 without a conversion, else 1 minus one of the recorded values of the arm, each with the same probability. The rates

@@ -18,7 +18,7 @@ from jaxbandit._core.arms import constant_min, inner, sums
 from jaxbandit._core.fields import float_dtype, pytree_dataclass, show, static
 from jaxbandit._core.projection import hybrid_argmin
 from jaxbandit._core.sums import Count, Sum
-from jaxbandit.learners.base import Learner, as_learner
+from jaxbandit.learners.ftrl import FTRL
 from jaxbandit.measure import RoundInfo
 
 __all__ = ["Arrivals", "Drift", "DriftedRegret", "InverseRates", "SelfBounding", "StabilityAndPenalty"]
@@ -336,18 +336,18 @@ class Delivery:
 
 
 def check_rates(learner: Any) -> None:
-    if type(as_learner(learner)).inverse_rates is Learner.inverse_rates:
+    if not isinstance(learner, FTRL):
         raise TypeError(
-            f"learner={show(learner)}: this measurement needs a learner with inverse_rates(state, round, num_arms), such as "
+            f"learner={show(learner)}: this measurement needs a learner with inverse_rates (a jb.extend.FTRL), such as "
             "jb.BestOfBothWorlds or jb.ZimmertSeldin"
         )
 
 
-def _rates(learner: Learner, info: RoundInfo) -> tuple[jax.Array, jax.Array]:
+def _rates(learner: FTRL, info: RoundInfo) -> tuple[jax.Array, jax.Array]:
     """1/η_t and 1/γ_t of this round, each ``[...]``."""
     num_arms, *runs_shape = info.probabilities.shape
     rates = learner.inverse_rates(info.learner_state, info.round, num_arms)
-    if rates is None or jnp.ndim(rates[1]) > len(runs_shape):
+    if jnp.ndim(rates[1]) > len(runs_shape):
         raise TypeError(f"learner={show(learner)}: this measurement needs a learner with one rate for all arms")
     return jnp.broadcast_to(rates[0], runs_shape), jnp.broadcast_to(rates[1], runs_shape)
 

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit._core import randomness
 from jaxbandit.agent import players
 from jaxbandit.agent.pages import PAGE, Pages
-from jaxbandit.learners.base import as_learner
+from jaxbandit.learners.base import signals_read
 from tests.agent.environment import Environment, play, play_fleet, waiting
 from tests.learners.test_contract import CLASSES, MEANS, VARIANTS, make
 
@@ -27,7 +27,7 @@ LAWS = {
 }
 QUICK = "random, some lost"  # the other laws run the same two programs in other order: `make test-slow`
 # Learners that read signals are refused: tests/learners/test_late.py.
-NAMES = [name for name in [*CLASSES, *VARIANTS] if not as_learner(make(name)).num_signals]
+NAMES = [name for name in [*CLASSES, *VARIANTS] if not signals_read(make(name))]
 KINDS = ("tsallis-inf, rv", "zimmert-seldin, skipping", "bold")  # with a memo, a watcher, a wrapper
 
 

@@ -268,7 +268,7 @@ def test_wrong_parts(options, message):
 
 
 @pytree_dataclass
-class Wavy(jb.losses.Losses):
+class Wavy(jb.extend.DifferentiableLosses):
     """Two arms without chance, whose gap is 0.3 + 0.2·sin(20·phase)."""
 
     phase: Any = number(low=0.0, high=1.0)

@@ -78,7 +78,7 @@ class Scheduled(ImportanceWeighted):
 
 
 @pytree_dataclass
-class Limited(Fixed):
+class Limited(Fixed, jb.extend.FTRL):
     """Plays evenly, whatever its numbers are."""
 
     weights: object = number(default=1.0)

@@ -94,11 +94,10 @@ class Centred(Exponential):
 
 
 @pytree_dataclass
-class Wrapped(Learner):
+class Wrapped(ImportanceWeighted):
     """A wrapper that hands everything on."""
 
     base: object
-    importance_weighted = True
 
     def init(self, num_arms, runs_shape):
         return self.base.init(num_arms, runs_shape)

@@ -9,7 +9,7 @@ import jaxbandit as jb
 from jaxbandit._checks.dry_run import a_round
 from jaxbandit._core import randomness
 from jaxbandit._core.fields import canonical
-from jaxbandit.extend import Learner, Losses, float_dtype, pytree_dataclass, static
+from jaxbandit.extend import Learner, ShowsSignals, TakesSums, float_dtype, pytree_dataclass, static
 from jaxbandit.learners.base import Observation
 from jaxbandit.sweeps.oracle import Oracle
 from tests.injected import injected
@@ -114,11 +114,10 @@ def test_drifting_means():
 
 
 @pytree_dataclass
-class Diary(Learner):
+class Diary(TakesSums):
     """Plays arm t mod K in round t and writes down what comes in each round."""
 
     rounds: int = static()
-    takes_sums = True
 
     def init(self, num_arms, runs_shape):
         return jnp.zeros((self.rounds + 1, *runs_shape), float_dtype()), jnp.zeros((num_arms, *runs_shape)), jnp.int32(0)
@@ -259,7 +258,7 @@ def test_a_sweep_tells_the_truth():
 
 
 @pytree_dataclass
-class Silent(Losses):
+class Silent(ShowsSignals):
     """Says that plays show signals, which are out of range."""
 
     num_arms, num_signals = 2, 2
@@ -314,7 +313,10 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
         ),
         (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.CompositeFeedback([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
         (lambda: simulate(jb.Uniform(), delays=D.ArmDependent([PIECES] * 5)), r"a law of pieces holds for all plays or none"),
-        (lambda: jb.check_learner(LooksAtTheArm(400)), r"takes_sums is True, but observe makes something else of state\[0\]"),
+        (
+            lambda: jb.check_learner(LooksAtTheArm(400)),
+            r"it inherits from TakesSums, but observe makes something else of state\[0\]",
+        ),
     ],
 )
 def test_it_says_what_is_wrong(call, sentence):

@@ -138,15 +138,15 @@ def test_capacity(learner):
         assert np.isfinite(run.regret).all()
         return run.learner_state
 
-    learner(jb.TsallisINF(), enough).check_state(final(enough, 4))
+    learner(jb.TsallisINF(), enough)._check_state(final(enough, 4))
     short = final(2, 4)
     remedy = int(short.needed.max())
     assert 2 < remedy <= 8
     with pytest.raises(RuntimeError, match=rf"^{learner.__name__}\(capacity=2\): .* of 4 runs; use capacity={remedy}$"):
-        learner(jb.TsallisINF(), 2).check_state(short)
+        learner(jb.TsallisINF(), 2)._check_state(short)
     alone = final(2, None)
     with pytest.raises(RuntimeError, match=rf"; use capacity={int(alone.needed)}$"):
-        learner(jb.TsallisINF(), 2).check_state(alone)
+        learner(jb.TsallisINF(), 2)._check_state(alone)
     with pytest.raises(RuntimeError, match="of 5 runs; use capacity="):  # 5: padding is not counted
         simulate(learner(jb.TsallisINF(), 2), 7, rounds=100, runs=5)
 

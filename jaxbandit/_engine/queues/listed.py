@@ -110,7 +110,7 @@ class Pending:
         def rows(count):
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
 
-        size, extra = ring_size(delays.bound), delays.long_waits or 0
+        size, extra = ring_size(delays.bound), delays._long_waits or 0
         # Without a list, an arm of -1 marks a play that never arrives, or was never made.
         plays = rows(size)
         plays = dataclasses.replace(plays, arm=plays.arm - 1)
