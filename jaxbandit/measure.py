@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit._core.arms import inner, one_hot, pick
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, show
+from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, show
 from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Round
 
@@ -45,8 +45,8 @@ class RoundInfo(NamedTuple):
     means: jax.Array
     outstanding: jax.Array
     arrivals: jax.Array
-    learner_state: Any
-    informed_state: Any
+    learner_state: PyTree
+    informed_state: PyTree
     delay: jax.Array
     round: Round
 
@@ -56,8 +56,8 @@ class Measurement(Protocol):
     """The protocol: any object with these three methods (and a pytree, if it has numbers)."""
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any: ...
-    def update(self, state: Any, info: RoundInfo) -> Any: ...
-    def read(self, state: Any) -> dict[str, jax.Array]: ...
+    def update(self, state: PyTree, info: RoundInfo) -> Any: ...
+    def read(self, state: PyTree) -> dict[str, jax.Array]: ...
 
 
 @pytree_dataclass
@@ -151,12 +151,12 @@ class DynamicRegret:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         above = info.means - info.means.min()
         suffered = inner(info.probabilities, above)
         return state.add(suffered)
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"dynamic_regret": state.value + state.error}
 
 
@@ -178,12 +178,12 @@ class BestArm:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return jnp.zeros((), jnp.int32), jnp.zeros((num_arms, *runs_shape), jnp.int32), Sum.zero((num_arms,))
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         _, pulls, excess = state
         pulls = pulls + one_hot(info.arm, pulls.shape[0])
         return info.t, pulls, excess.add(info.means - info.means.min())
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         t, pulls, excess = state
         total = excess.value + excess.error
         named = jnp.argmax(pulls, 0).astype(jnp.int32)

@@ -34,7 +34,7 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.delays import ArmDependent, Delays, Fixed, PacketLoss, UniformRandom
-from jaxbandit.learners.base import Learner, TakesSums, as_learner, signals_read
+from jaxbandit.learners.base import Learner, LearnerLike, TakesSums, as_learner, signals_read
 from jaxbandit.losses import Bernoulli, DifferentiableLosses, IntermediateStates, Losses, ShowsSignals
 from jaxbandit.losses.base import second_moment
 
@@ -85,7 +85,7 @@ def _check_batches(name: str, function: Callable, part: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------------- losses
 
 
-def check_losses(losses: Any, *, rounds: int = 1000) -> None:
+def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
     """Check a loss law, also one of your own; silent if all is well.
 
     Shapes; means and losses between 0 and 1 in rounds up to ``rounds``; the mean of samples is ``expected``, and that of their
@@ -121,7 +121,7 @@ def check_losses(losses: Any, *, rounds: int = 1000) -> None:
                     f"{name}: {method}({t}) is {wanted[wrong.argmax()]:.4f} for arm {arm}, and the mean{squares} of {SAMPLES:,} samples "
                     f"{found[wrong.argmax()]:.4f} ± {error[wrong.argmax()]:.4f}; they must agree"
                 )
-    if isinstance(losses, ShowsSignals):
+    if isinstance(law, ShowsSignals):
         _check_signal(name, law, jnp.int32(at[-1]))
     means = np.asarray(jax.vmap(law.expected)(jnp.asarray(some_rounds(rounds, losses.length))))
     if losses.stationary and np.abs(means - means[0]).max() > TOLERANCE:
@@ -165,7 +165,7 @@ def _sampled(law: Losses, t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array
 # ---------------------------------------------------------------------------------------------------------------- delays
 
 
-def check_delays(delays: Any, *, num_arms: int = 3, rounds: int = 1000) -> None:
+def check_delays(delays: Delays, *, num_arms: int = 3, rounds: int = 1000) -> None:
     """Check a delay law, also one of your own; silent if all is well.
 
     Shapes and types; delays of 0 or more up to ``bound``, beyond it or NEVER only where it ``may_lose``, in rounds up to ``rounds``;
@@ -232,7 +232,7 @@ def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
     return IntermediateStates(transitions, Bernoulli(np.interp(places, np.arange(arms), means)))
 
 
-def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:
+def check_learner(learner: LearnerLike, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:
     """Check a learner, also one of your own; silent if all is well.
 
     Shapes and types of what its methods return, for one run and for many; probabilities that are 0 or more and sum to 1, in
@@ -265,7 +265,7 @@ def check_learner(learner: Any, *, num_arms: int = 3, delays: Iterable[Delays] |
         _check_play(name, learner, law, num_arms)
 
 
-def _check_play(name: str, learner: Any, law: Delays, num_arms: int) -> None:
+def _check_play(name: str, learner: LearnerLike, law: Delays, num_arms: int) -> None:
     losses = losses_to_play(as_learner(learner), np.linspace(0.3, 0.7, num_arms))
     game = Game.set_up(learner, losses, law, jax.random.key(1), jnp.zeros(RUNS, jnp.uint32))
     player = Player()

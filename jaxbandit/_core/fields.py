@@ -13,7 +13,7 @@ import math
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 import jax
 import jax.core
@@ -25,6 +25,7 @@ from jax.typing import ArrayLike
 from jaxbandit._core.display import fields_table, one_line
 
 T = TypeVar("T")
+PyTree: TypeAlias = Any  # arrays nested in tuples, lists, dicts and pytree dataclasses
 Numbers = ArrayLike | Sequence[Any]  # what a field of numbers may be given as
 
 

@@ -14,6 +14,7 @@ from jaxbandit._core.sums import Count
 from jaxbandit._engine.mapping import How, play
 from jaxbandit._engine.set_up import checked_game
 from jaxbandit.delays import Delays
+from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses
 
 
@@ -34,15 +35,15 @@ class Rollout:
 
 @arms_first
 def rollout(
-    learner: Any,
+    learner: LearnerLike,
     losses: Losses,
     delays: Delays,
     *,
-    rounds: Any,
+    rounds: int | jax.Array,
     key: jax.Array | None = None,
-    seed: Any = None,
+    seed: int | jax.Array | None = None,
     runs: int | None = None,
-    first_run: Any = 0,
+    first_run: int | jax.Array = 0,
     record: Any = 50,
     probabilities: bool = False,
     measure: Sequence[Any] = (),

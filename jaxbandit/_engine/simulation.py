@@ -45,6 +45,9 @@ from jaxbandit._engine.programs import settled
 from jaxbandit._engine.set_up import checked_game
 from jaxbandit._io.progress import Progress, showing
 from jaxbandit._provenance.identity import check_identity, fingerprint
+from jaxbandit.delays import Delays
+from jaxbandit.learners.base import LearnerLike
+from jaxbandit.losses import Losses
 from jaxbandit.results.result import Result
 
 SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
@@ -53,9 +56,9 @@ TICK = 0.25  # seconds; segments get longer until they take that long
 
 @arms_first
 def simulate(
-    learner: Any,
-    losses: Any,
-    delays: Any,
+    learner: LearnerLike,
+    losses: Losses,
+    delays: Delays,
     *,
     rounds: int,
     runs: int,

@@ -89,7 +89,7 @@ def advise(
     return contest.advice()
 
 
-def check_log(log: Any) -> None:
+def check_log(log: object) -> None:
     """Raise if nothing can be concluded from a log."""
     if not isinstance(log, Log):
         raise TypeError(f"log={show(log)}: give what jb.load_log returned")

@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxbandit._core.fields import facts
 from jaxbandit.learners import REGISTRY
+from jaxbandit.learners.base import LearnerLike
 from jaxbandit.learners.censored import Censored
 from jaxbandit.learners.ftrl import FTRL
 
@@ -104,7 +105,7 @@ def candidates(given: dict[str, float], labels: "list[str] | None" = None) -> di
     return found
 
 
-def burn_in(learner: Any, num_arms: int, gap: float) -> float | None:
+def burn_in(learner: LearnerLike, num_arms: int, gap: float) -> float | None:
     """About how many rounds the learner explores almost uniformly at a gap, with its constants; None where it does not."""
     rounds = learner.burn_in(num_arms, gap) if isinstance(learner, FTRL) else None
     return None if rounds is None else float(np.asarray(rounds))

@@ -4,6 +4,7 @@ More than 400 lines: one class with its documentation. The parts that need no lo
 """
 
 import contextlib
+import datetime
 import functools
 import io
 import json
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxbandit._checks.inputs import MOST_ROUNDS, check_runs, check_switch, given_key, validate_learner
 from jaxbandit._core import randomness
@@ -34,7 +36,7 @@ from jaxbandit.agent.journal import Journal
 from jaxbandit.agent.memory import Memory
 from jaxbandit.agent.tables import Decided, Fed, Late
 from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
-from jaxbandit.learners.base import as_learner, signals_read
+from jaxbandit.learners.base import LearnerLike, as_learner, signals_read
 from jaxbandit.learners.thompson import DelayedThompson
 
 FORMAT = 1  # of saved agents
@@ -97,7 +99,7 @@ class Agent:
 
     def __init__(
         self,
-        learner: Any,
+        learner: LearnerLike,
         arms: Arms,
         key: Key = None,
         *,
@@ -165,7 +167,14 @@ class Agent:
             self._settle()
             return self._core.probabilities.copy()
 
-    def act(self, runs: Any = None, *, key: Any = None, arm: Any = None, count: int | None = None) -> Ticket:
+    def act(
+        self,
+        runs: Sequence[int] | np.ndarray | None = None,
+        *,
+        key: str | Sequence[str] | None = None,
+        arm: int | str | None = None,
+        count: int | None = None,
+    ) -> Ticket:
         """Decide, and give a ticket.
 
         Args:
@@ -250,7 +259,13 @@ class Agent:
             row.id, row.arm, math.nan if row.propensity is None else row.propensity, row.round, row.run, row.at, row.key
         )
 
-    def observe(self, ticket: Any, loss: Any = None, *, reward: Any = None) -> None:
+    def observe(
+        self,
+        ticket: Ticket | int | Sequence[int] | np.ndarray,
+        loss: ArrayLike | Sequence[float] | None = None,
+        *,
+        reward: ArrayLike | Sequence[float] | None = None,
+    ) -> None:
         """Feedback of one ticket or of many. It counts from the next decision on.
 
         Feedback of a ticket that :meth:`close_window` has closed is late: it is kept in the log and does not reach the learner.
@@ -291,7 +306,7 @@ class Agent:
             return id in self._memory.closed and id not in self._memory.late
         return self._journal.has_closed(id) and not self._journal.has_late(id)
 
-    def expire(self, ticket: Any) -> None:
+    def expire(self, ticket: Ticket | int | Sequence[int] | np.ndarray) -> None:
         """Feedback of this ticket, or of these, will never come."""
         with self._lock:
             self._check_open()
@@ -299,7 +314,9 @@ class Agent:
             rows = self._core.find(ids)
             self._answer(ids, [None] * ids.size, lambda: self._core.book.expire(rows))
 
-    def close_window(self, older_than: Any, *, reward: float | None = 0.0, now: float | None = None) -> int:
+    def close_window(
+        self, older_than: float | datetime.timedelta, *, reward: float | None = 0.0, now: float | None = None
+    ) -> int:
         """Close the outstanding tickets of decisions older than the window; returns how many.
 
         All of them get the same reward, in one commit. Feedback that comes later is kept in the log and does not reach the
@@ -350,7 +367,7 @@ class Agent:
             is_kept = functools.partial(journal.has_feedback, [*rows, *late_rows][0].ticket)
         self._carry_out(apply, lambda: journal.add_feedback(rows, late_rows), is_kept)
 
-    def withdraw(self, arm: Any) -> None:
+    def withdraw(self, arm: int | str) -> None:
         """Never draw this arm again. Feedback of its outstanding tickets still counts.
 
         Learners that compare indices or draws (UCB, Thompson sampling) compare the other arms. Importance-weighted learners draw
@@ -504,7 +521,7 @@ class Agent:
     def open(
         cls,
         path: str | os.PathLike,
-        learner: Any,
+        learner: LearnerLike,
         arms: Arms,
         key: Key = None,
         *,
@@ -584,7 +601,7 @@ class Agent:
     def load(
         cls,
         path: str | os.PathLike,
-        learner: Any,
+        learner: LearnerLike,
         arms: Arms,
         key: Key = None,
         *,

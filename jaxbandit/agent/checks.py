@@ -13,7 +13,7 @@ from jaxbandit._core.fields import is_numeric, show
 MOST_ARMS = 2**23  # a number of 23 random bits draws the arm in float32: of more arms some could never be drawn
 
 
-def check_arms(arms: Any) -> list[str] | None:
+def check_arms(arms: object) -> list[str] | None:
     """The names of the arms, or None if only their number is given."""
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool) and arms >= 1:
         if arms > MOST_ARMS:
@@ -41,7 +41,7 @@ def check_losses(loss: Any, reward: Any) -> np.ndarray:
     return array if reward is None else 1 - array.astype(np.float64)
 
 
-def check_path(call: str, path: Any, example: str) -> Path:
+def check_path(call: str, path: str | os.PathLike, example: str) -> Path:
     """The path of a file on disk; ``call`` is the method that it was given to."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{call}({show(path)}): path is the name of a file, such as {example!r}")
@@ -52,7 +52,7 @@ def check_path(call: str, path: Any, example: str) -> Path:
     return Path(text)
 
 
-def check_database(path: Any) -> Path:
+def check_database(path: str | os.PathLike) -> Path:
     """As :func:`check_path`, and not one of the names that SQLite takes for a database in memory."""
     checked = check_path("Agent.open", path, "campaign.db")
     text = os.fsdecode(path)
@@ -64,7 +64,7 @@ def check_database(path: Any) -> Path:
     return checked
 
 
-def check_count(count: Any, key: Any) -> int | None:
+def check_count(count: int | None, key: str | Sequence[str] | None) -> int | None:
     """How many decisions of a single learner a call asks for; None: one, without arrays."""
     if count is not None and (not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1):
         raise ValueError(f"act(count={show(count)}): count is a whole number of decisions, 1 or more")
@@ -75,7 +75,7 @@ def check_count(count: Any, key: Any) -> int | None:
     return len(key) if count is None and isinstance(key, list | tuple) else None if count is None else int(count)
 
 
-def check_keys(key: Any, size: int | None) -> list[str] | None:
+def check_keys(key: str | Sequence[str] | None, size: int | None) -> list[str] | None:
     """The callers' keys of ``size`` decisions; None: one decision."""
     if key is None:
         return None
@@ -87,7 +87,7 @@ def check_keys(key: Any, size: int | None) -> list[str] | None:
     return keys
 
 
-def check_age(older_than: Any) -> float:
+def check_age(older_than: float | datetime.timedelta) -> float:
     """A length of time in seconds."""
     seconds = older_than.total_seconds() if isinstance(older_than, datetime.timedelta) else older_than
     if not is_numeric(seconds) or np.ndim(seconds) or isinstance(seconds, bool) or not seconds >= 0:

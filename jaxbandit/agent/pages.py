@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandit._core.fields import PyTree
+
 PAGE = 128  # words of 4 bytes
 WORDS = (np.float32, np.int32, np.uint32, np.bool_)  # what is written as words
 
@@ -37,7 +39,7 @@ class Pages:
     places: tuple[Place, ...]  # of the leaves
 
     @classmethod
-    def of(cls, tree: Any) -> "Pages":
+    def of(cls, tree: PyTree) -> "Pages":
         """For trees of these shapes and dtypes."""
         leaves: list[Any]
         leaves, structure = jax.tree.flatten(tree)
@@ -67,7 +69,7 @@ class Pages:
         ]
         return [pages[page] for page in sorted(pages)], jax.tree.unflatten(self.structure, leaves)
 
-    def write(self, tree: Any) -> list[Any]:
+    def write(self, tree: PyTree) -> list[Any]:
         """The pages of a tree of traced arrays."""
         pages: dict[int, list[Any]] = {}
         for place, leaf in zip(self.places, jax.tree.leaves(tree), strict=True):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxbandit._core.fields import PyTree
 from jaxbandit._engine.devices import Threads, count_cores, platform
 from jaxbandit.agent import program
 from jaxbandit.agent.pages import Pages
@@ -84,7 +85,7 @@ class Single:
         return self._state_pages.read([np.asarray(page) for page in state])
 
 
-def _put(pages: Pages, tree: Any) -> list[jax.Array]:
+def _put(pages: Pages, tree: PyTree) -> list[jax.Array]:
     blank, on_them = pages.blank()
     for place, leaf in zip(jax.tree.leaves(on_them), jax.tree.leaves(tree), strict=True):
         place[...] = np.asarray(leaf)
@@ -128,10 +129,10 @@ class BlockPlayer:
     device: Any
     setup: Setup
 
-    def put(self, tree: Any) -> Any:
+    def put(self, tree: PyTree) -> Any:
         return jax.device_put(tree, self.device)
 
-    def decide(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, Any]:
+    def decide(self, state: PyTree, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, Any]:
         """As :meth:`Fleet.decide`, which gives what is of all learners."""
         *full, last = (Inbox(filled, *jax.tree.map(lambda leaf: leaf[..., self.runs], rows)) for filled, *rows in inboxes)
         for inbox in full:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit._core import arms, randomness
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, static
 from jaxbandit._engine.devices import memory
 from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted
 
@@ -85,7 +85,7 @@ def decision_like(setup: Setup, num_arms: int) -> Decision:
     return jax.eval_shape(lambda setup: _decide(setup, start(setup, num_arms), clock)[0], setup)
 
 
-def decide(setup: Setup, state: Any, inbox: Inbox, clock: Clock) -> tuple[Decision, Any]:
+def decide(setup: Setup, state: PyTree, inbox: Inbox, clock: Clock) -> tuple[Decision, Any]:
     """Deliver the inbox, then decide in the runs that act; the state of the others only changes by what is in the inbox."""
     state = deliver(setup, state, inbox)
     decided, acted = _decide(setup, state, clock)
@@ -93,11 +93,11 @@ def decide(setup: Setup, state: Any, inbox: Inbox, clock: Clock) -> tuple[Decisi
     return decided, acted if acts is None else jax.tree.map(lambda new, old: jnp.where(acts, new, old), acted, state)
 
 
-def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
+def deliver(setup: Setup, state: PyTree, inbox: Inbox) -> Any:
     """Only deliver: for what does not fit into one inbox."""
     _, *rows = inbox
 
-    def observe(row: jax.Array, state: Any) -> Any:
+    def observe(row: jax.Array, state: PyTree) -> Any:
         origin, arm, loss, probability, memo = jax.tree.map(lambda leaf: jnp.asarray(leaf)[row], rows)
         observation = Observation(arm >= 0, origin, arm, loss, probability, memo)
         return _like(setup.learner.observe(state, observation), state)
@@ -105,7 +105,7 @@ def deliver(setup: Setup, state: Any, inbox: Inbox) -> Any:
     return lax.fori_loop(0, inbox.filled, observe, state)
 
 
-def _decide(setup: Setup, state: Any, clock: Clock) -> tuple[Decision, Any]:
+def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
     t, outstanding, total = (jnp.asarray(value) for value in clock[1:4])
 
     def words(purpose: int, pair: int = 0) -> randomness.Words:

@@ -5,14 +5,12 @@ jump and puts in the jump itself: the regret of the run less that of the branch,
 else is the same: losses, delays, random words. ``docs/gradients.md`` proves that no bias is left.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxbandit._core.arms import pick
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
+from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, static
 from jaxbandit._core.randomness import uniform_of_bits
 from jaxbandit._core.ring import write_own_row
 from jaxbandit._engine.game import Game
@@ -79,7 +77,7 @@ class Without(Hook):
     round: jax.Array  # [...] of that play
 
     def of_play(
-        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
+        self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
     ) -> "Silent":
         return Silent(jnp.broadcast_to(round.t == self.round, arm.shape), probabilities.shape[0])
 
@@ -91,6 +89,8 @@ class Silent:
     silent: jax.Array  # [...] whether it is the play that brings nothing
     num_arms: int = static()
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+    def estimate(
+        self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
+    ) -> jax.Array:
         """``weighted`` in the row of the played arm, or nothing."""
         return observation.at_arm(jnp.where(self.silent, 0, weighted), self.num_arms)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandit._core.fields import canonical, facts, field_values, float_dtype, show
 from jaxbandit.gradients.numbers import Parameter, check_names, numbers_of
+from jaxbandit.learners.base import LearnerLike
 
 Constraint = Literal["positive", "simplex", "real"]
 Free = dict[str, np.ndarray]  # free numbers of each hyperparameter, by name
@@ -64,7 +65,9 @@ class Coordinate:
         return turned @ gradient, np.sqrt(turned**2 @ error**2)
 
 
-def coordinates(learner: Any, only: Any, constraints: Any) -> dict[str, Coordinate]:
+def coordinates(
+    learner: LearnerLike, only: Sequence[str] | None, constraints: Mapping[str, Constraint] | None
+) -> dict[str, Coordinate]:
     """What to tune, by name: ``only``, or all positive numbers but what the learner is told, and those that are constrained."""
     known = {number.name: number for number in numbers_of("learner", canonical(learner))}
     owner = type(learner).__name__
@@ -108,7 +111,7 @@ def _check_start(name: str, one: Coordinate) -> None:
         )
 
 
-def at(learner: Any, which: Mapping[str, Coordinate], free: Free) -> Any:
+def at(learner: LearnerLike, which: Mapping[str, Coordinate], free: Free) -> Any:
     """The learner whose hyperparameters have these free numbers; all others stay as they were given."""
     leaves, structure = jax.tree.flatten(learner)
     for name, one in which.items():

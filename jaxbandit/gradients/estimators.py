@@ -31,7 +31,7 @@ from jaxbandit.gradients.numbers import Owner, Parameter, check_one_value, check
 from jaxbandit.gradients.probe import readable
 from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
-from jaxbandit.learners.base import ImportanceWeighted, as_learner, is_importance_weighted
+from jaxbandit.learners.base import ImportanceWeighted, LearnerLike, as_learner, is_importance_weighted
 from jaxbandit.losses import DifferentiableLosses, Losses
 from jaxbandit.measure import ControlVariates
 from jaxbandit.results.statistics import increments, intercepts
@@ -45,7 +45,7 @@ LONGEST_STEP = 10  # in the logarithm: a factor of 22,000
 
 
 def regret_gradient(
-    learner: Any,
+    learner: LearnerLike,
     losses: Losses,
     delays: Delays,
     *,
@@ -191,7 +191,7 @@ def regret_gradient(
     return _summed_up(owners, found, certain, names, note)
 
 
-def check_options(estimator: Any, step: Any = None) -> None:
+def check_options(estimator: object, step: Any = None) -> None:
     """Raise ValueError, in one sentence, if there is no such estimator or step."""
     if estimator is not None and not (isinstance(estimator, str) and estimator in get_args(Estimator)):
         raise ValueError(f"estimator={show(estimator)}: the estimators are {', '.join(map(repr, get_args(Estimator)))}")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._core.display import plus_minus, short, table
+from jaxbandit._core.fields import PyTree
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Gradient:
         ]
 
 
-def named_leaves(learner: Any) -> dict[str, jax.Array]:
+def named_leaves(learner: PyTree) -> dict[str, jax.Array]:
     """The leaves that are not whole numbers, by name."""
     paths = jax.tree_util.tree_flatten_with_path(learner)[0]
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in paths}

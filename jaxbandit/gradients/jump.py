@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandit._core.arms import pick, sums
-from jaxbandit._core.fields import pytree_dataclass, static
+from jaxbandit._core.fields import PyTree, pytree_dataclass, static
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Hook
 from jaxbandit.gradients.branches import branched
@@ -51,7 +51,7 @@ class JumpTangent(Hook):
     branch: jax.Array | None = None  # the chance that a play is corrected by a branch: see jaxbandit.gradients.branches
 
     def of_play(
-        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
+        self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
     ) -> "Jump | LateJump":
         learner = as_weighted(game.learner)
         kept = None if self.branch is None else 1 - branched(round, self.branch) / self.branch
@@ -72,7 +72,7 @@ class JumpTangent(Hook):
             drift, own = drift + raised, own - pick(raised, arm) / pick(moves.x, arm)
         return Jump(drift, own)
 
-    def observe(self, learner: Learner, state: Any, observation: Observation) -> Any:
+    def observe(self, learner: Learner, state: PyTree, observation: Observation) -> Any:
         jump = observation.jump
         if isinstance(jump, LateJump):
             x = jnp.where(observation.arrived, jump.moves.x, 1)
@@ -86,7 +86,7 @@ class FluidLimit(Hook):
     """Feedback without chance: every play brings the expected losses of all arms."""
 
     def of_play(
-        self, game: Game, state: Any, round: Round, probabilities: jax.Array, memo: Any, arm: jax.Array, loss: jax.Array
+        self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
     ) -> "Expected":
         means = game.losses.expected(round.t)
         baseline = lax.stop_gradient(as_weighted(game.learner).baseline(round, probabilities))
@@ -114,10 +114,10 @@ class Moves:
     def of(
         cls,
         game: Game,
-        state: Any,
+        state: PyTree,
         round: Round,
         probabilities: jax.Array,
-        memo: Any,
+        memo: PyTree,
         chances: bool,
         horizon: jax.Array | None,
         kept: jax.Array | None,
@@ -173,7 +173,9 @@ class Jump:
     drift: jax.Array  # [K, ...] see Moves.tangent
     own: jax.Array  # [...]
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+    def estimate(
+        self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
+    ) -> jax.Array:
         """``weighted`` in the row of the played arm, with the jump tangent in every row: what a learner adds to its estimates."""
         drift, own = (jnp.where(observation.arrived, part, 0) for part in (self.drift, self.own))
         return drift + observation.at_arm(weighted + own, self.drift.shape[0])
@@ -187,7 +189,9 @@ class LateJump:
     floor: jax.Array | None = None  # [K, ...] known in `observe` alone
     baseline: jax.Array | None = None  # [K, ...]
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+    def estimate(
+        self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
+    ) -> jax.Array:
         assert self.baseline is not None
         x = jnp.where(observation.arrived, self.moves.x, 1)  # 0 in rows of the ring that hold no play
         moves = dataclasses.replace(self.moves, x=x)
@@ -201,7 +205,9 @@ class Expected:
 
     above: jax.Array  # [K, ...] m - B
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+    def estimate(
+        self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
+    ) -> jax.Array:
         """The expected losses of all arms, 0 where nothing arrived."""
         return jnp.where(observation.arrived, self.above, 0)
 
@@ -212,7 +218,7 @@ def _rows(values: jax.Array, run: jax.Array) -> jax.Array:
 
 
 def fall(
-    learner: ImportanceWeighted, state: Any, round: Round, probabilities: jax.Array, memo: Any, horizon: jax.Array | None
+    learner: ImportanceWeighted, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, horizon: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
     """How fast f' falls at the beginning of a jump, and the share of the Tsallis regulariser in the stiffness, each ``[K, ...]``.
 
@@ -238,7 +244,9 @@ def as_weighted(learner: Learner) -> ImportanceWeighted:
     return learner
 
 
-def _stiffness(learner: ImportanceWeighted, state: Any, round: Round, x: jax.Array, memo: Any) -> tuple[jax.Array, jax.Array]:
+def _stiffness(
+    learner: ImportanceWeighted, state: PyTree, round: Round, x: jax.Array, memo: PyTree
+) -> tuple[jax.Array, jax.Array]:
     """h = a·x^{-1/2} + 2b ``[K, ...]`` (∞: unknown) and the share of its first part."""
     h = learner.stiffness(state, round, x)
     if h is not None:

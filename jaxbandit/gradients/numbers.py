@@ -13,6 +13,9 @@ from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 from jaxbandit._checks.inputs import is_whole
 from jaxbandit._checks.per_run import declared_axes, own_leaves
 from jaxbandit._core.fields import Limits, is_numeric, limits, show
+from jaxbandit.delays import Delays
+from jaxbandit.learners.base import LearnerLike
+from jaxbandit.losses import Losses
 
 Owner = Literal["learner", "losses", "delays"]
 PARTS: tuple[Owner, ...] = get_args(Owner)
@@ -134,7 +137,7 @@ def check_wrt(wrt: Any) -> tuple[Owner, ...]:
     return tuple(parts)
 
 
-def check_one_value(learner: Any, losses: Any, delays: Any, runs: Any) -> None:
+def check_one_value(learner: LearnerLike, losses: Losses, delays: Delays, runs: int) -> None:
     """Raise ValueError if a field has a value for each run: the expected regret is that of one game."""
     if not is_whole(runs, 1) or not all(map(is_numeric, jax.tree.leaves((learner, losses, delays)))):
         return  # for other checks to report
@@ -146,7 +149,7 @@ def check_one_value(learner: Any, losses: Any, delays: Any, runs: Any) -> None:
                 )
 
 
-def chosen(owners: Mapping[Owner, Any], only: Any) -> list[Parameter]:
+def chosen(owners: Mapping[Owner, Any], only: Sequence[str] | None) -> list[Parameter]:
     """The wanted numbers, in the order of the leaves: all, or those that ``only`` names.
 
     With several parts a number is named with its part, "losses.means".
@@ -159,7 +162,7 @@ def chosen(owners: Mapping[Owner, Any], only: Any) -> list[Parameter]:
     return found if only is None else [number for number, name in zip(found, names, strict=True) if name in only]
 
 
-def check_names(names: Sequence[str], owner: str, only: Any) -> None:
+def check_names(names: Sequence[str], owner: str, only: Sequence[str] | None) -> None:
     """Raise, in one sentence, unless ``only`` is None or some of the ``names``."""
     if not names:
         raise ValueError(f"{owner}(…): it has no hyperparameter to differentiate by")

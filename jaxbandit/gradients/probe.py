@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxbandit._core.fields import pytree_dataclass, static
+from jaxbandit._core.fields import PyTree, pytree_dataclass, static
 from jaxbandit.learners.base import Learner, Observation, Round
 
 RARE = 1e-3  # arms below this probability count less in the fit of the rates: their logarithmic derivatives are less accurate
@@ -38,12 +38,14 @@ class Probe:
     moved: jax.Array  # [K, ...] the estimate
     arguments: Arguments = static()
 
-    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: Any) -> jax.Array:
+    def estimate(
+        self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
+    ) -> jax.Array:
         self.arguments.floor, self.arguments.baseline = floor, baseline
         return self.moved
 
 
-def arguments_of(learner: Learner, state: Any, round: Round, probabilities: jax.Array, memo: Any) -> Arguments:
+def arguments_of(learner: Learner, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree) -> Arguments:
     """The arguments that ``observe`` gives to ``loss_estimate``, from a trace: only whether they are None may be read."""
     found = Arguments()
 
@@ -55,7 +57,7 @@ def arguments_of(learner: Learner, state: Any, round: Round, probabilities: jax.
 
 
 def floor_and_baseline(
-    learner: Learner, state: Any, observation: Observation, probabilities: jax.Array
+    learner: Learner, state: PyTree, observation: Observation, probabilities: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Floor and baseline ``[K, ...]`` as constants, each row as if that arm had been played with these probabilities.
 
@@ -92,14 +94,16 @@ def _row(value: Any, arm: jax.Array, like: jax.Array) -> jax.Array:
     return jnp.broadcast_to(value[arm] if value.ndim > like.ndim else value, like.shape)
 
 
-def _observation(round: Round, probabilities: jax.Array, memo: Any, probe: Probe) -> Observation:
+def _observation(round: Round, probabilities: jax.Array, memo: PyTree, probe: Probe) -> Observation:
     """A loss of 0 of arm 0, played in this round, whose estimate is that of the probe."""
     zero = jnp.zeros(probabilities.shape[1:], probabilities.dtype)
     arm = zero.astype(jnp.int32)
     return Observation(arm == 0, jnp.broadcast_to(round.t, arm.shape), arm, zero, probabilities[0], memo, probe)
 
 
-def fitted_rates(learner: Learner, state: Any, round: Round, probabilities: jax.Array, memo: Any) -> tuple[jax.Array, jax.Array]:
+def fitted_rates(
+    learner: Learner, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree
+) -> tuple[jax.Array, jax.Array]:
     """The inverse rates a and b ``[...]`` of the hybrid regulariser that answers to loss estimates as ``act`` does; 0, 0: unknown.
 
     With the regulariser of a and b, moving the estimates along u moves log-probabilities by d, where

@@ -94,7 +94,7 @@ class Record:
                     )
 
 
-def check_file(file: Any) -> None:
+def check_file(file: str | os.PathLike | None) -> None:
     """Raise, in one sentence, unless ``file`` is None, or steps can be read from it or written to it."""
     if file is None:
         return

@@ -25,12 +25,15 @@ from jaxbandit._core.fields import float_dtype, is_numeric, show
 from jaxbandit._engine.simulation import simulate
 from jaxbandit._io.progress import Progress
 from jaxbandit._provenance.identity import fingerprint
+from jaxbandit.delays import Delays
 from jaxbandit.gradients.coordinates import Constraint, Coordinate, at, coordinates, mean, moved
 from jaxbandit.gradients.estimators import Estimator, check_options, regret_gradient
 from jaxbandit.gradients.gradient import named_leaves
 from jaxbandit.gradients.numbers import check_one_value
 from jaxbandit.gradients.record import CODE, Record, Step, check_file
 from jaxbandit.gradients.tuned import Audit, Comparison, Outcome, Slopes, Tuned
+from jaxbandit.learners.base import LearnerLike
+from jaxbandit.losses import Losses
 from jaxbandit.measure import ControlVariates
 
 Goal = Literal["mean", "worst"]
@@ -39,9 +42,9 @@ STRETCH = 6  # steps whose mean regret is compared with that of as many before, 
 
 
 def tune(
-    learner: Any,
-    losses: Any,
-    delays: Any,
+    learner: LearnerLike,
+    losses: Losses | Sequence[Losses],
+    delays: Delays | Sequence[Delays],
     *,
     rounds: int,
     key: jax.Array | None = None,
@@ -199,23 +202,23 @@ def _listed(laws: Any) -> list:
 
 
 def check_tune(
-    learner: Any,
-    losses: Any,
-    delays: Any,
+    learner: LearnerLike,
+    losses: Losses | Sequence[Losses],
+    delays: Delays | Sequence[Delays],
     *,
-    rounds: Any,
-    steps: Any = 40,
-    runs: Any = 512,
-    optimizer: Any = None,
-    only: Any = None,
-    constraints: Any = None,
-    goal: Any = "mean",
-    tolerance: Any = None,
-    file: Any = None,
-    estimator: Any = None,
-    fresh_runs: Any = 2048,
-    audit: Any = True,
-    progress: Any = False,
+    rounds: int,
+    steps: int = 40,
+    runs: int = 512,
+    optimizer: object = None,
+    only: Sequence[str] | None = None,
+    constraints: Mapping[str, Constraint] | None = None,
+    goal: object = "mean",
+    tolerance: float | None = None,
+    file: str | os.PathLike | None = None,
+    estimator: object = None,
+    fresh_runs: int = 2048,
+    audit: object = True,
+    progress: object = False,
 ) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
     """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
     if not is_whole(steps, 1):

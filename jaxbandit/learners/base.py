@@ -7,7 +7,7 @@ of runs. :class:`Round` is what a learner may know when it acts, :class:`Observa
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,10 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot
-from jaxbandit._core.fields import field_values, lists_to_arrays, number, pytree_dataclass, show
+from jaxbandit._core.fields import PyTree, field_values, lists_to_arrays, number, pytree_dataclass, show
 from jaxbandit._core.randomness import Words
+
+State = TypeVar("State")  # a pytree of ``[K, ...]`` and ``[...]`` arrays
 
 
 def multiplier(*, low: float = 1e-3) -> Any:
@@ -86,7 +88,24 @@ class Observation(NamedTuple):
         return self.loss if self.weight is None else self.weight * self.loss
 
 
-class Learner:
+class LearnerLike(Protocol[State]):
+    """What ``simulate`` and all else accept as a learner: any object with these three methods, a :class:`Learner` or not."""
+
+    @property
+    def init(self) -> Callable[..., State]:
+        """``init(num_arms, runs_shape)``, or ``init(num_arms)`` for one run (``batched = False``)."""
+        ...
+
+    def act(self, state: State, round: Round, /) -> tuple[jax.Array, PyTree, State]:
+        """``(probabilities, memo, state)``."""
+        ...
+
+    def observe(self, state: State, observation: Observation, /) -> State:
+        """The state after one observation for each run."""
+        ...
+
+
+class Learner(Generic[State]):
     """Base of every learner: all that may be asked of one, with defaults.
 
     A learner must have :meth:`init`, :meth:`act` and :meth:`observe`, and be a pytree of its hyperparameters
@@ -102,23 +121,23 @@ class Learner:
     def __post_init__(self) -> None:
         lists_to_arrays(self)
 
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> State:
         """The state before round 1: a pytree of ``[K, ...]`` and ``[...]`` arrays."""
         raise NotImplementedError(f"{type(self).__name__} has no method init(num_arms, runs_shape)")
 
-    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
+    def act(self, state: State, round: Round) -> tuple[jax.Array, PyTree, State]:
         """``(probabilities [K, ...], memo, state)``; ``memo`` waits with the play and comes back with its feedback."""
         raise NotImplementedError(f"{type(self).__name__} has no method act(state, round)")
 
-    def observe(self, state: Any, observation: Observation) -> Any:
+    def observe(self, state: State, observation: Observation) -> State:
         """The state after one observation for each run; called in ascending round of origin."""
         raise NotImplementedError(f"{type(self).__name__} has no method observe(state, observation)")
 
-    def played(self, state: Any, round: Round, arm: jax.Array, probability: jax.Array) -> Any:
+    def played(self, state: State, round: Round, arm: jax.Array, probability: jax.Array) -> State:
         """The state once the learner knows which arm was drawn, before any feedback; called between act and observe."""
         return state
 
-    def propensity(self, state: Any, round: Round, arm: jax.Array) -> jax.Array | None:
+    def propensity(self, state: State, round: Round, arm: jax.Array) -> jax.Array | None:
         """The probability ``[...]`` of ``arm`` given the history, over all draws of :meth:`act`; ``state`` is the one given to it.
 
         Live agents call this for learners whose ``act`` draws random numbers. None: not known.
@@ -128,11 +147,11 @@ class Learner:
     def check(self) -> None:
         """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
 
-    def _check_state(self, state: Any) -> None:
+    def _check_state(self, state: State) -> None:
         """Raise RuntimeError, in one sentence, if the final state of the runs says that something went wrong."""
 
 
-class ImportanceWeighted(Learner):
+class ImportanceWeighted(Learner[State]):
     """Learners whose feedback enters only through :meth:`Observation.loss_estimate`: the jump tangent applies to them.
 
     A learner of your own that inherits from this gets fast gradients. Its stiffness and floor are derived from its
@@ -141,7 +160,7 @@ class ImportanceWeighted(Learner):
 
     importance_weighted: bool = True  # a property where it depends on the fields
 
-    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array | None:
+    def stiffness(self, state: State, round: Round, probabilities: jax.Array) -> jax.Array | None:
         """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown.
 
         None: it is derived from ``act`` by automatic differentiation, which takes more time than a formula.
@@ -161,12 +180,12 @@ class ImportanceWeighted(Learner):
         return jnp.zeros_like(probabilities)
 
 
-class ReadsSignals(Learner):
+class ReadsSignals(Learner[State]):
     """Learners that read the signal of a play, which is observed at once; the loss arrives later (intermediate observations)."""
 
     num_signals: int = 0  # how many different signals it reads; 0: it reads none
 
-    def signalled(self, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
+    def signalled(self, state: State, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[PyTree, State]:
         """``(memo, state)`` after the signal of the play is observed; called after :meth:`played` where losses have signals.
 
         ``memo`` is that of :meth:`act`; the one that is returned waits with the play.
@@ -174,7 +193,7 @@ class ReadsSignals(Learner):
         return memo, state
 
 
-class TakesSums(Learner):
+class TakesSums(Learner[State]):
     """Learners that only add up losses: the feedback of a round may arrive as one sum that is not attributed to plays."""
 
 
@@ -188,7 +207,9 @@ def signals_read(learner: Learner) -> int:
     return learner.num_signals if isinstance(learner, ReadsSignals) else 0
 
 
-def signalled(learner: Learner, state: Any, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, Any]:
+def signalled(
+    learner: Learner[State], state: State, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree
+) -> tuple[PyTree, State]:
     """``(memo, state)`` of any learner after a signal is observed."""
     return learner.signalled(state, round, arm, signal, memo) if isinstance(learner, ReadsSignals) else (memo, state)
 
@@ -230,14 +251,14 @@ class SingleRun(Learner):
 
     learner: Any
 
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> PyTree:
         def for_runs(leaf: ArrayLike) -> jax.Array:
             leaf = jnp.asarray(leaf)
             return jnp.broadcast_to(leaf.reshape(*leaf.shape, *[1] * len(runs_shape)), (*leaf.shape, *runs_shape))
 
         return jax.tree.map(for_runs, self.learner.init(num_arms))
 
-    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
+    def act(self, state: PyTree, round: Round) -> tuple[jax.Array, PyTree, PyTree]:
         shape = round.words().first.shape
         if not shape:
             return self.learner.act(state, round)
@@ -253,7 +274,7 @@ class SingleRun(Learner):
         runs = jnp.arange(shape[0], dtype=jnp.uint32)
         return jax.vmap(one, -1, -1)(runs, state, *numbers)
 
-    def observe(self, state: Any, observation: Observation) -> Any:
+    def observe(self, state: PyTree, observation: Observation) -> PyTree:
         shape = observation.arm.shape
         given = observation._replace(
             arrived=jnp.broadcast_to(observation.arrived, shape), origin=jnp.broadcast_to(observation.origin, shape)
@@ -266,7 +287,7 @@ class SingleRun(Learner):
         return jax.vmap(one, -1, -1)(state, given) if shape else one(state, given)
 
 
-def as_learner(learner: Any) -> Learner:
+def as_learner(learner: LearnerLike) -> Learner:
     """``learner`` itself, or one with all defaults in front of an object that only has ``init``, ``act`` and ``observe``."""
     if isinstance(learner, type):
         raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")

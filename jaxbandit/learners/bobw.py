@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import given, number, pytree_dataclass
+from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
 
@@ -58,7 +58,7 @@ class BestOfBothWorlds(FTRL):
     def burn_in(self, num_arms: int, gap: float) -> ArrayLike:
         return self.entropy_scale * self.factor * self.max_delay * num_arms ** (1 / 3) * log_arms(num_arms) / gap
 
-    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
+    def inverse_rates(self, state: PyTree, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         log_k, delay = log_arms(num_arms), self.max_delay
         tsallis_start = self.linear * delay + (delay / (num_arms ** (1 / 3) * log_k)) ** 2
         entropy_start = (self.factor * delay) ** 2 * (num_arms ** (2 / 3) * log_k)

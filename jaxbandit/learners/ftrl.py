@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxbandit._core.arms import constant_min
 from jaxbandit._core.fields import float_dtype, pytree_dataclass
 from jaxbandit._core.projection import Warm, hybrid_argmin_warm
-from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
+from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, State
 
 
 @pytree_dataclass
@@ -36,10 +35,10 @@ class FTRLState:
         return self.add(observation.loss_estimate(self.loss_estimates.shape[0]))
 
 
-class FTRL(ImportanceWeighted):
+class FTRL(ImportanceWeighted[State]):
     """Followers of the leader regularised by the Tsallis and the negative entropy, whose rates theory and gradients read."""
 
-    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
+    def inverse_rates(self, state: State, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
 
         ``state`` is the one that ``act`` returned in this round.
@@ -50,7 +49,7 @@ class FTRL(ImportanceWeighted):
         """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
         return None
 
-    def stiffness(self, state: Any, round: Round, probabilities: jax.Array) -> jax.Array | None:
+    def stiffness(self, state: State, round: Round, probabilities: jax.Array) -> jax.Array | None:
         return hybrid_stiffness(probabilities, *self.inverse_rates(state, round, probabilities.shape[0]))
 
 

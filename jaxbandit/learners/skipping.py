@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static
+from jaxbandit._core.fields import PyTree, float_dtype, number, pytree_dataclass, static
 from jaxbandit._core.sums import Count
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
@@ -108,7 +108,7 @@ class ZimmertSeldin(FTRL):
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
 
-    def act(self, state: Any, round: Round) -> tuple[jax.Array, Any, Any]:
+    def act(self, state: PyTree, round: Round) -> tuple[jax.Array, Any, Any]:
         if not self.skipping:
             probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
             return probabilities, (), state
@@ -117,13 +117,13 @@ class ZimmertSeldin(FTRL):
         probabilities, ftrl = follow_leader(state.ftrl, tsallis, entropy)
         return probabilities, (), SkippingState(ftrl, state.waiting.skip(round, round.t, entropy))
 
-    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
+    def inverse_rates(self, state: PyTree, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         tsallis, log_k = jnp.sqrt(round.time) * self.tsallis_scale, log_arms(num_arms)
         if not self.skipping:
             return tsallis, scaled_sqrt(round.total_outstanding, self.entropy_scale, 2.0, log_k)
         return tsallis, scaled_sqrt(state.waiting.total.as_float(tsallis.dtype), self.entropy_scale, 1.0, log_k)
 
-    def observe(self, state: Any, observation: Observation) -> Any:
+    def observe(self, state: PyTree, observation: Observation) -> Any:
         if not self.skipping:
             return state.add_weighted(observation)
         _, waiting = state.waiting.arrive(observation)

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import one_hot, pick, sums
-from jaxbandit._core.fields import Numbers, float_dtype, given, number, pytree_dataclass, static
+from jaxbandit._core.fields import Numbers, PyTree, float_dtype, given, number, pytree_dataclass, static
 from jaxbandit.learners.base import Observation, ReadsSignals, Round, multiplier
 from jaxbandit.learners.exponential import soft_leader
 from jaxbandit.learners.ftrl import log_arms
@@ -87,7 +87,7 @@ class StateExp3(ByStates):
         probabilities, state = soft_leader(state, self.rate(state.shape[0]))
         return probabilities, probabilities, state
 
-    def signalled(self, state: jax.Array, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, jax.Array]:
+    def signalled(self, state: jax.Array, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[Any, jax.Array]:
         return weights_of(jax.vmap(pick, (0, None))(jnp.asarray(self.transitions), signal), memo), state
 
     def observe(self, state: jax.Array, observation: Observation) -> jax.Array:
@@ -148,7 +148,7 @@ class EstimatedStateExp3(ByStates):
         return probabilities, probabilities, CountedState(losses, state.counts)
 
     def signalled(
-        self, state: CountedState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any
+        self, state: CountedState, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree
     ) -> tuple[Any, CountedState]:
         num_arms, seen = state.counts.shape[0], one_hot(signal, self.signals)
         counted = jnp.where(seen, state.counts, 0).sum(1), state.counts.sum(1)  # of this state, of all; [K, ...]

@@ -179,7 +179,7 @@ def cubic_rest(step: jax.Array) -> jax.Array:
     return jnp.where(abs(step) < 1 / 16, step**4 * series, direct)
 
 
-def normals(words: randomness.Words, dtype: Any) -> tuple[jax.Array, jax.Array]:
+def normals(words: randomness.Words, dtype: jnp.dtype) -> tuple[jax.Array, jax.Array]:
     """Two independent standard normal numbers (Box & Muller)."""
     radius = jnp.sqrt(-2 * jnp.log(randomness.uniform_of_bits(words.first, dtype)))
     # An angle within π/4 of 0, where short polynomials do, and then a turn by one of four right angles, from the lowest bits.

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxbandit._core import randomness
-from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, given, number, pytree_dataclass
+from jaxbandit._core.fields import MOST_ROUNDS, PyTree, float_dtype, given, number, pytree_dataclass
 from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted, signalled
 from jaxbandit.learners.wrappers import Wrapper
 
@@ -78,7 +78,7 @@ class LimitedTracking(Wrapper):
         return TrackingState(self.inner.played(state.base, _with_own_words(round), arm, probability), state.tracked)
 
     def signalled(
-        self, state: TrackingState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any
+        self, state: TrackingState, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree
     ) -> tuple[Any, TrackingState]:
         waiting, base = signalled(self.inner, state.base, _with_own_words(round), arm, signal, memo[1])
         return (memo[0], waiting), TrackingState(base, state.tracked)

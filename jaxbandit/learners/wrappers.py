@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxbandit._core import randomness
 from jaxbandit._core.arms import constant_min, one_hot, pick
-from jaxbandit._core.fields import float_dtype, named, pytree_dataclass, show, static
+from jaxbandit._core.fields import PyTree, float_dtype, named, pytree_dataclass, show, static
 from jaxbandit._core.ring import read_row, write_own_row
 from jaxbandit.learners.base import Learner, Observation, ReadsSignals, Round, as_learner, signalled, signals_read
 from jaxbandit.learners.decision import decide
@@ -61,7 +61,7 @@ class Dialogue:
     """What has passed between QPM-D and its base."""
 
     base: Any  # the base's state
-    memo: Any  # the base's memo of its last answer
+    memo: PyTree  # the base's memo of its last answer
     arm: jax.Array  # [...] int32, the arm the base named last
     probability: jax.Array  # [...] of that arm in that answer
     clock: jax.Array  # [...] int32, how many questions were asked: the base's round
@@ -236,7 +236,7 @@ class BOLD(Sized):
         base = self.inner.played(read_row(state.base, state.playing), clock, arm, probability)
         return BOLDState(write_own_row(state.base, base, state.playing), state.clock, state.waits, state.playing, state.needed)
 
-    def signalled(self, state: BOLDState, round: Round, arm: jax.Array, signal: jax.Array, memo: Any) -> tuple[Any, BOLDState]:
+    def signalled(self, state: BOLDState, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[Any, BOLDState]:
         if not self.num_signals:
             return memo, state
         copy, base = state.playing, read_row(state.base, state.playing)
@@ -257,7 +257,7 @@ class BOLD(Sized):
         self._check_capacity(state.needed, "copies were needed at once, one for each outstanding play")
 
 
-def base_memo(base: Learner, state: Any, clock: jax.Array, words: randomness.Words) -> Any:
+def base_memo(base: Learner, state: PyTree, clock: jax.Array, words: randomness.Words) -> Any:
     """The memo of the base's answer in its round ``clock``; asked for its shapes."""
     return base.act(state, undelayed(clock, lambda pair=0: randomness.fold(words, 0, pair)))[1]
 

@@ -19,7 +19,7 @@ CLOCKS = {"Europe": "Europe/Berlin", "North America": "America/New_York", "Austr
 _FRACTION = re.compile(r"^(.*\d\d:\d\d:\d\d)[.,](\d{1,9})\d*(.*)$")
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     return value is None or value != value or (isinstance(value, str) and value.strip().lower() in MISSING)
 
 

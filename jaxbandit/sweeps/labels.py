@@ -11,7 +11,7 @@ from jaxbandit._core.fields import show
 SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
@@ -24,7 +24,7 @@ def class_name(name: str) -> str:
     return name.rpartition(":")[2].rpartition(".")[2]
 
 
-def short_text(value: Any) -> str:
+def short_text(value: object) -> str:
     if isinstance(value, Mapping):
         return str(value.get("name", value.get("file", "…")))
     if value is None:

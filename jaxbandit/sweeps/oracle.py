@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit._core.fields import facts, field_values
+from jaxbandit._core.fields import PyTree, facts, field_values
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.losses import IntermediateStates, Losses, ShowsSignals
 from jaxbandit.sweeps.spec import ORACLE
@@ -37,7 +37,7 @@ class Oracle:
     def __init__(self, losses: Losses, delays: Delays, rounds: int):
         self.losses, self.delays, self.rounds = losses, delays, rounds
 
-    def tell(self, learner: Any) -> Any:
+    def tell(self, learner: PyTree) -> Any:
         """The learner with every ``"oracle"`` replaced, also inside a base learner."""
         if not dataclasses.is_dataclass(learner) or isinstance(learner, type):
             return learner

@@ -2,10 +2,11 @@
 
 import contextlib
 import multiprocessing
+import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from jaxbandit.sweeps.layout import StoreError, Unit
 from jaxbandit.sweeps.part_writer import PartWriter
 from jaxbandit.sweeps.parts import SweepPart
 from jaxbandit.sweeps.plan import Cell, Plan
+from jaxbandit.sweeps.spec import Spec
 from jaxbandit.sweeps.states import States
 from jaxbandit.sweeps.store import Segment
 from jaxbandit.sweeps.writer import StoreWriter
@@ -41,7 +43,7 @@ Backlog = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blo
 
 
 def sweep(
-    spec: Any,
+    spec: Spec | Mapping[str, Any] | str | os.PathLike,
     out: str | Path,
     *,
     rounds: int | None = None,

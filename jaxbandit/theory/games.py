@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit._checks.inputs import validate_learner
 from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
-from jaxbandit.learners.base import Observation, Round
+from jaxbandit.learners.base import LearnerLike, Observation, Round
 from jaxbandit.learners.exponential import ExponentialWeights
 from jaxbandit.theory.bounds.base import Bound
 from jaxbandit.theory.bounds.lower import buckets, full_information_lower
@@ -144,7 +144,7 @@ def _adversary(ranges: np.ndarray, num_arms: int) -> tuple[Any, np.ndarray, Boun
     return Spread(jnp.asarray(rate, float_dtype())), large, bound
 
 
-def play_with_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
+def play_with_ranges(learner: LearnerLike, ranges: ArrayLike, num_arms: int) -> Played:
     """Play the full-information game with losses in [0, L_t] against the adversary of Theorem 9.
 
     Args:
@@ -162,7 +162,7 @@ def play_with_ranges(learner: Any, ranges: ArrayLike, num_arms: int) -> Played:
     return _play(learner, np.zeros(len(ranges), np.int64), np.arange(len(ranges)), ranges, num_arms)
 
 
-def play_with_delays(learner: Any, delays: ArrayLike, num_arms: int) -> Played:
+def play_with_delays(learner: LearnerLike, delays: ArrayLike, num_arms: int) -> Played:
     """Play the delayed full-information game with losses in [0, 1] against the adversary of the Corollary.
 
     The rounds are cut into buckets no feedback of which comes before their last play (:func:`jaxbandit.theory.bounds.buckets`). All

@@ -15,9 +15,10 @@ import numpy as np
 from jax import lax
 
 from jaxbandit._core.arms import constant_min, inner, sums
-from jaxbandit._core.fields import float_dtype, pytree_dataclass, show, static
+from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, show, static
 from jaxbandit._core.projection import hybrid_argmin
 from jaxbandit._core.sums import Count, Sum
+from jaxbandit.learners.base import LearnerLike
 from jaxbandit.learners.ftrl import FTRL
 from jaxbandit.measure import RoundInfo
 
@@ -57,7 +58,7 @@ class Drift:
         rings = [jnp.full((lag, num_arms, *runs_shape), jnp.inf, float_dtype()) for lag in self._lags()]
         return rings, jnp.ones(runs_shape, float_dtype())
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         rings, worst = state
         lowest, new = info.probabilities, []
         for ring in rings:
@@ -68,7 +69,7 @@ class Drift:
         ratio = jnp.where(info.probabilities > 0, info.probabilities / lowest, 0)
         return new, jnp.maximum(worst, -constant_min(-ratio))
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"drift": state[1]}
 
 
@@ -91,7 +92,7 @@ class Arrivals:
         zero = jnp.zeros(runs_shape, jnp.int32)
         return {"most": zero, "outstanding": Count(none, none), "pairs": Count(none, none), "violations": zero}
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         arrivals = info.arrivals
         outstanding = state["outstanding"].add(info.outstanding)
         pairs = state["pairs"].add(arrivals * (arrivals - 1) // 2)
@@ -103,7 +104,7 @@ class Arrivals:
             "violations": state["violations"] + short.astype(jnp.int32),
         }
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {
             "arrivals_max": state["most"],
             "outstanding_sum": state["outstanding"].as_float(float_dtype()),
@@ -130,10 +131,10 @@ class DriftedRegret:
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
         return Sum.zero(runs_shape)
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         return state.add(info.arrivals.astype(float_dtype()) * _suffered(info))
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"drifted_regret": state.value + state.error}
 
 
@@ -160,10 +161,10 @@ class InverseRates:
         zero = jnp.zeros(runs_shape, float_dtype())
         return zero, zero
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         return _rates(self.learner, info)
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"tsallis_rate": state[0], "entropy_rate": state[1]}
 
 
@@ -212,7 +213,7 @@ class StabilityAndPenalty:
             "delivery": Delivery.start((num_arms, *runs_shape), self.window),
         }
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         x, num_arms = info.probabilities, info.probabilities.shape[0]
         a, b = _rates(self.learner, info)
         observed = info.informed_state.loss_estimates - info.learner_state.loss_estimates
@@ -250,7 +251,7 @@ class StabilityAndPenalty:
             "delivery": delivery,
         }
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         total = {name: part.value + part.error for name, part in state["sums"].items()}
         return {
             "stability": total["stability"],
@@ -289,7 +290,7 @@ class SelfBounding:
         check_rates(self.learner)
         return [Sum.zero(runs_shape) for _ in range(3)], Delivery.start(runs_shape, self.window)
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
         totals, delivery = state
         x, num_arms = info.probabilities, info.probabilities.shape[0]
         a, b = _rates(self.learner, info)
@@ -305,7 +306,7 @@ class SelfBounding:
         )
         return [total.add(term) for total, term in zip(totals, terms, strict=True)], delivery
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"self_bounding": jnp.stack([total.value + total.error for total in state[0]])}
 
 
@@ -335,7 +336,7 @@ class Delivery:
         return Delivery(lax.dynamic_update_index_in_dim(ring, jnp.zeros_like(came), now, 0)), came
 
 
-def check_rates(learner: Any) -> None:
+def check_rates(learner: LearnerLike) -> None:
     if not isinstance(learner, FTRL):
         raise TypeError(
             f"learner={show(learner)}: this measurement needs a learner with inverse_rates (a jb.extend.FTRL), such as "
