@@ -6,13 +6,16 @@ needs the extra ``jaxbandit[plot]``.
 """
 
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
-from jaxbandit.plots.panels import COLOURS, STYLES, draw_estimate, figure, label_logarithms, look, place_legend, take_literally
+from jaxbandit.plots.panels import draw_estimate, figure, label_logarithms, place_legend, take_literally
+from jaxbandit.plots.style import ALGORITHMS, COLOURS, STYLES, Style, look, styles_for
 from jaxbandit.plots.swept import against, heatmap
 from jaxbandit.plots.waiting import delay_histogram, draw_delay_histogram, draw_outstanding, outstanding
 
 __all__ = [
+    "ALGORITHMS",
     "COLOURS",
     "STYLES",
+    "Style",
     "against",
     "bounds",
     "delay_histogram",
@@ -30,5 +33,6 @@ __all__ = [
     "place_legend",
     "probabilities",
     "regret",
+    "styles_for",
     "take_literally",
 ]

@@ -8,7 +8,6 @@ import numpy as np
 
 from jaxbandit._core.fields import show
 from jaxbandit.plots.panels import (
-    STYLES,
     Band,
     Log,
     check_band,
@@ -16,11 +15,11 @@ from jaxbandit.plots.panels import (
     draw_estimate,
     label_logarithms,
     line_options,
-    look,
     panel_of,
     place_legend,
     set_y_axis,
 )
+from jaxbandit.plots.style import STYLES, look, styles_for
 from jaxbandit.results.result import Result
 from jaxbandit.theory.bounds import Bound
 
@@ -43,13 +42,13 @@ def _draw_regret(caller: str, panel: "Axes", results: Results, log: Any, title: 
     log_x, log_y = check_log_axes(caller, log)
     check_band(caller, band)
     smallest = []
-    for index, (label, result) in enumerate(labelled.items()):
+    for style, (label, result) in zip(styles_for(labelled), labelled.items(), strict=True):
         estimate = result.estimate()
         low, high = estimate.low, estimate.high
         if band != "interval":
             low, high = np.quantile(result.regret, band, axis=1) if band else np.full((2, len(estimate.mean)), np.nan)
         with line_options(caller):
-            draw_estimate(panel, dataclasses.replace(estimate, low=low, high=high), index, label, **line)
+            draw_estimate(panel, dataclasses.replace(estimate, low=low, high=high), style, label, **line)
         smallest += [estimate.mean, low[np.isfinite(low)]]
     panel.set(xlabel="round", ylabel="mean pseudo-regret", title=title)
     panel.set_xscale("log" if log_x else "linear")

@@ -11,14 +11,13 @@ import numpy as np
 from jaxbandit._core.fields import is_numeric, show
 from jaxbandit._io.files import whole_file
 from jaxbandit._io.optional import need
+from jaxbandit.plots.style import Style, look
 from jaxbandit.results.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLES = ("-", "--", "-.", ":")
 WIDEST = 36  # characters of a line in a legend
 Log = Literal["x", "y", "both"] | bool
 Band = Literal["interval"] | tuple[float, float] | None
@@ -117,24 +116,14 @@ def label_logarithms(panel: "Axes") -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def draw_estimate(panel: "Axes", estimate: Estimate, index: int = 0, label: str | None = None, **line: Any) -> None:
-    """A mean over rounds with its 95 % interval as a band, in the look of curve ``index``; see :func:`regret`."""
-    colour, style = look(index)
+def draw_estimate(panel: "Axes", estimate: Estimate, index: int | Style = 0, label: str | None = None, **line: Any) -> None:
+    """A mean over rounds with its 95 % interval as a band, in the look of curve ``index`` or in a style; see :func:`regret`."""
+    colour, style = (index.colour, index.linestyle) if isinstance(index, Style) else look(index)
     (drawn,) = panel.plot(
         estimate.rounds, estimate.mean, **{"color": colour, "linestyle": style, "linewidth": 1.8, "label": label, **line}
     )
     if np.all(np.isfinite(estimate.low)):
         panel.fill_between(estimate.rounds, estimate.low, estimate.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
-
-
-def look(index: int) -> tuple[str, str]:
-    """Colour and line style of the curve with this index; no two of the first 28 agree in both.
-
-    >>> import jaxbandit as jb
-    >>> jb.plots.look(0), jb.plots.look(1)
-    (('#0072B2', '-'), ('#D55E00', '--'))
-    """
-    return COLOURS[index % len(COLOURS)], STYLES[index % len(STYLES)]
 
 
 def place_legend(panel: "Axes") -> None:

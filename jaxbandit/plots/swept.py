@@ -16,12 +16,12 @@ from jaxbandit.plots.panels import (
     figure,
     label_logarithms,
     line_options,
-    look,
     panel_of,
     place_common_legend,
     place_legend,
     set_y_axis,
 )
+from jaxbandit.plots.style import look, styles_for
 from jaxbandit.plots.table import Group, SweepTable, words
 from jaxbandit.results.statistics import intercept, paired_test, student_quantile
 
@@ -80,16 +80,16 @@ def against(
     values = np.asarray(table.values_of[name])
     for panel, (losses, delays) in zip(panels, combinations, strict=True):
         lowest = [np.zeros(0)]
-        for index, learner in enumerate([*groups["learner"], *level]):
+        learners = [*groups["learner"], *level]
+        for style, learner in zip(styles_for(learner.label for learner in learners), learners, strict=True):
             places = [(i, j, k) for i in learner.places for j in losses.places for k in delays.places]
             at = values[[place[list(table.labels).index(dimension)] for place in places]]
             points = sorted((value, *_edges(table.runs(place), band)) for value, place in zip(at, places, strict=True))
             across, mean, low, high = np.array([point for point in points if not math.isnan(point[1])]).reshape(-1, 4).T
-            colour, style = look(index)
-            options = {"color": colour, "linestyle": style, "linewidth": 1.8, "label": learner.label, **line}
+            options = {"color": style.colour, "linestyle": style.linestyle, "linewidth": 1.8, "label": learner.label, **line}
             with line_options("against"):
                 if learner not in level:
-                    marks = {"marker": "o", "markersize": 4, "capsize": 2.5, "elinewidth": 1.2, **options}
+                    marks = {"marker": style.marker, "markersize": 4, "capsize": 2.5, "elinewidth": 1.2, **options}
                     panel.errorbar(across, mean, None if band is None else (mean - low, high - mean), **marks)
                 elif len(mean):
                     panel.axhline(mean[0], **{**options, "linewidth": 1.1, **line})

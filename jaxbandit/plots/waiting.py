@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxbandit._engine.simulation import delays_of_run_0
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.plots.panels import COLOURS, look, panel_of, place_legend
+from jaxbandit.plots.panels import panel_of, place_legend
+from jaxbandit.plots.style import COLOURS, look
 from jaxbandit.theory import optimal_skipping
 
 if TYPE_CHECKING:
