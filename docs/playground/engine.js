@@ -215,6 +215,6 @@ function makeEngine() {
     return regret;
   }
 
-  return { NEVER, MISSING, LEARNERS, LOSSES, recorded, game, run, hybridArgmin, longest };
+  return { NEVER, MISSING, generator, LEARNERS, LOSSES, recorded, game, run, hybridArgmin, longest };
 }
 if (typeof module !== "undefined") module.exports = makeEngine;
