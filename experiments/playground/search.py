@@ -72,7 +72,9 @@ def moved(rng: np.random.Generator, switches: np.ndarray) -> np.ndarray:
 def search(score: Callable[[np.ndarray], float], steps: int, seed: int) -> np.ndarray:
     """The switches of the best sequence found."""
     rng = np.random.default_rng(seed)
-    periods = [np.arange(first, ROUNDS, period) for period in (21, 30, 40, 50, 60, 80, 100, 150) for first in (period // 2, period)]
+    periods = [
+        np.arange(first, ROUNDS, period) for period in (21, 30, 40, 50, 60, 80, 100, 150) for first in (period // 2, period)
+    ]
     starts = [np.array([], int), *periods]
     values = [score(good_arms(start)) for start in starts]
     best, most = starts[int(np.argmax(values))], max(values)

