@@ -6,6 +6,7 @@ needs the extra ``jaxbandit[plot]``.
 """
 
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
+from jaxbandit.plots.labels import label_curves
 from jaxbandit.plots.panels import draw_estimate, figure, label_logarithms, place_legend, take_literally
 from jaxbandit.plots.style import ALGORITHMS, COLOURS, STYLES, Style, look, styles_for
 from jaxbandit.plots.swept import against, heatmap
@@ -27,6 +28,7 @@ __all__ = [
     "draw_regret",
     "figure",
     "heatmap",
+    "label_curves",
     "label_logarithms",
     "look",
     "outstanding",
