@@ -7,17 +7,17 @@ from jaxbandit._engine.devices import count_cores
 from jaxbandit.cli import main_of
 from jaxbandit.cli.app import RESUMABLE
 from jaxbandit.cli.errors import FAILED, CommandError
-from jaxbandit.cli.options import check_folder, check_new
+from jaxbandit.cli.options import Flag, check_folder, check_new
 
 
 def claims(
     *,
     out: Path,
-    quick: bool = False,
+    quick: Flag = False,
     only: list[str] | None = None,
     statements: Path = runner.FOLDER,
     processes: int | None = None,
-    force: bool = False,
+    force: Flag = False,
 ) -> int:
     """Measure the statements of the paper and write a page for each, with figure, intervals and verdict.
 
@@ -28,7 +28,7 @@ def claims(
     out
         Folder for the pages. Finished statements in this folder are not measured again.
     quick
-        Small settings: minutes instead of an hour.
+        Small settings: minutes in place of an hour. A preview, not a verdict: at short horizons some statements that hold are not shown.
     only
         Names of statements, such as key_lemma (default: all).
     statements

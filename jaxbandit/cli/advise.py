@@ -9,7 +9,7 @@ from jaxbandit.advice import Advice
 from jaxbandit.advice import advise as advise_on
 from jaxbandit.advice.report import TITLE
 from jaxbandit.cli.errors import CommandError
-from jaxbandit.cli.options import Whole, output_files
+from jaxbandit.cli.options import Flag, Whole, output_files
 from jaxbandit.logs import load_log
 
 
@@ -35,51 +35,52 @@ def advise(
     seconds: float | None = None,
     title: str = TITLE,
     out: Path = Path("advice"),
-    force: bool = False,
+    force: Flag = False,
 ) -> None:
-    """Which learner, with which constants, for this log: prints a table and writes a report.
+    """Recommend an algorithm and its constants for a log of actions and feedback; print a table and write a report.
+
+    Example: jaxbandit advise log.csv --arm ad --action shown --feedback clicked --window 7d
 
     Parameters
     ----------
     log
-        A CSV (also .gz) or Parquet file; every row is an action.
+        CSV (also .gz) or Parquet file; every row is an action.
     arm
-        The column with what was chosen.
+        Column with the chosen arm.
     action
-        The column with the times of the actions.
+        Column with the times of the actions.
     feedback
-        The column with the times of the feedback, empty where none came.
+        Column with the times of the feedback; empty where feedback is missing.
     window
-        How long a conversion is waited for, such as 7d, 36h or 90m; no feedback until then is no conversion.
+        Attribution window, such as 7d, 36h or 90m; an action without feedback within it counts as no conversion.
     loss
-        A column with losses between 0 and 1, for the rows with feedback.
+        Column with losses between 0 and 1, for the rows with feedback.
     reward
-        A column with rewards between 0 and 1 in its place.
+        Column with rewards between 0 and 1, in place of losses.
     unit
-        Of times that are numbers: s, ms, us or ns.
+        Unit of times that are numbers: s, ms, us or ns.
     time_format
-        The format of dates that are not ISO 8601, such as '%d.%m.%Y %H:%M'.
+        Format of dates that are not ISO 8601, such as '%d.%m.%Y %H:%M'.
     timezone
-        The time zone of dates without one, such as UTC or Europe/Berlin.
+        Time zone of dates without one, such as UTC or Europe/Berlin.
     propensity
-        A column with the probability with which the arm of each row was drawn; rates are weighted by its inverse.
+        Column with the probability with which the arm of each row was chosen; rates are weighted by its inverse.
     duplicates
-        drop: leave out rows that repeat an earlier row in every column.
+        Treatment of rows that repeat an earlier row in every column: keep them, or drop them.
     scale
-        Rewards such as revenue are divided by it; those above 1 then count as 1.
+        Divisor of rewards such as revenue; rewards above it count as 1.
     rounds
-        How many decisions are simulated; by default as many as the log has, at most 20000.
+        Number of decisions to simulate (default: as many as the log has, at most 20000).
     runs
-        Number of runs of the best learners.
+        Number of runs of the best algorithms.
     seed
         Random seed.
     seconds
-        Begin no further simulation after this time.
+        Start no further simulation after this many seconds.
     title
-        The heading of the report.
+        Heading of the report.
     out
-        OUT.html is written, with preliminary advice first. Finished simulations are kept in OUT.part.npz until the end: the same
-        command continues after an interruption.
+        Name of the report without its suffix; OUT.html is written, with preliminary advice first. Finished simulations are kept in OUT.part.npz until the end: the same command resumes after an interruption.
     force
         Replace files that are already there.
     """

@@ -7,16 +7,27 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group, Parameter
 
 import jaxbandit
+from jaxbandit._core.fields import suggest
 from jaxbandit.cli import advise, demo, doctor, export, listing, merge, report, run, status, sweep, tune, verify
 from jaxbandit.cli.errors import WRONG_COMMAND, speak
 
+HELP = """Multi-armed bandits with delayed feedback: simulate, compare, tune and choose algorithms.
+
+Start with: jaxbandit demo"""
 RESUMABLE = "finished work is saved; run the same command to resume"
 ALL_OR_NOTHING = "nothing was written"
 RESUMABLE_WITH_OUT = "with --out, finished steps are saved; run the same command to resume"
 
+# The groups of `jaxbandit --help`, in this order.
+GROUPS: dict[str, tuple[Callable[..., int | None], ...]] = {
+    "Start": (demo.demo, run.run, listing.list),
+    "Experiments": (sweep.sweep, merge.merge, status.status, report.report, export.export),
+    "Tuning and advice": (tune.tune, advise.advise),
+    "Maintenance": (verify.verify, doctor.doctor),
+}
 # The docstring of each function is the help text of its command; the value is printed after Ctrl-C.
 COMMANDS: dict[Callable[..., int | None], str] = {
     demo.demo: ALL_OR_NOTHING,
@@ -36,11 +47,19 @@ COMMANDS: dict[Callable[..., int | None], str] = {
 
 def call(words: Sequence[str]) -> int:
     """Run one command, such as ``call(["status", "out"])``, and return its exit status."""
-    app = App(name="jaxbandit", help="The laboratory for bandits with delayed feedback.", version=jaxbandit.__version__)
-    for command in COMMANDS:
-        app.command(command, name=command.__name__)
-    known = words and words[0] in [command.__name__ for command in COMMANDS]
-    return _parse_and_run(app, words, f"jaxbandit {words[0]}" if known else "jaxbandit")
+    app = _program("jaxbandit", help=HELP)
+    for place, (name, commands) in enumerate(GROUPS.items()):
+        group = Group(name, sort_key=place)
+        for command in commands:
+            app.command(command, name=command.__name__, group=group)
+    names = [command.__name__ for command in COMMANDS]
+    if words and not words[0].startswith("-") and words[0] not in names:
+        print(
+            f"jaxbandit: there is no command {words[0]!r}; {suggest(words[0], names)}\n`jaxbandit --help` lists the commands",
+            file=sys.stderr,
+        )
+        return WRONG_COMMAND
+    return _parse_and_run(app, words, f"jaxbandit {words[0]}" if words and words[0] in names else "jaxbandit")
 
 
 def call_one(command: Callable[..., int | None], name: str, words: Sequence[str], when_stopped: str = ALL_OR_NOTHING) -> int:
@@ -52,9 +71,23 @@ def call_one(command: Callable[..., int | None], name: str, words: Sequence[str]
       words: the command line without the program.
       when_stopped: printed after Ctrl-C.
     """
-    app = App(name=name, version=jaxbandit.__version__)
+    app = _program(name)
     app.default(command)
     return _parse_and_run(app, words, name, {command: when_stopped})
+
+
+def _program(name: str, **options: Any) -> App:
+    """An empty program. Flags have no negative form: a flag that is not given is off."""
+    flags = Parameter(negative="")
+    about = Group("Options", sort_key=len(GROUPS))  # --help and --version, below the commands
+    return App(
+        name=name,
+        version=jaxbandit.__version__,
+        help_format="plaintext",
+        default_parameter=flags,
+        group_commands=about,
+        **options,
+    )
 
 
 def _parse_and_run(app: App, words: Sequence[str], name: str, commands: dict[Any, str] = COMMANDS) -> int:

@@ -9,7 +9,7 @@ import jax
 
 import jaxbandit as jb
 from jaxbandit import plots
-from jaxbandit.cli.options import Whole, check_folder, check_new
+from jaxbandit.cli.options import Flag, Whole, check_folder, check_new
 from jaxbandit.plots.panels import save_png
 
 DELAY, ARMS, ROUNDS, RUNS, RECORDED = 50, 4, 20_000, 512, 50
@@ -32,7 +32,7 @@ def environments() -> dict[str, Any]:
     }
 
 
-def demo(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
+def demo(*, out: Path = Path(), seed: Whole = 0, force: Flag = False) -> None:
     """Simulate four algorithms under stochastic and adversarial losses and draw demo.png (under a minute).
 
     Example: jaxbandit demo --out figures
@@ -48,7 +48,9 @@ def demo(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
     """
     check_folder(out)
     check_new([out / "demo.png"], force)
-    print(f"{RUNS} runs of {ROUNDS:,} rounds, {ARMS} arms, every loss delayed by {DELAY} rounds; {jax.local_device_count()} device(s)")
+    print(
+        f"{RUNS} runs of {ROUNDS:,} rounds, {ARMS} arms, every loss delayed by {DELAY} rounds; {jax.local_device_count()} device(s)"
+    )
     seconds = {"compilation": 0.0, "simulation": 0.0}
     results = {title: _simulated(title, losses, seed, seconds) for title, losses in environments().items()}
     figure = drawn(results)
@@ -93,6 +95,7 @@ def drawn(results: dict[str, dict[str, jb.Result]]) -> Any:
     ends = [float(result.estimate().mean[-1]) for of in results.values() for result in of.values()]
     for panel, (title, of) in zip(panels, results.items(), strict=True):
         plots.draw_regret(panel, of, log="both", title=f"{title}:\n{headline(of)}")
+        panel.title.set_fontsize(11)
         panel.set_ylim(min(ends) / 20, 1.6 * max(ends))
         panel.set_xlim(left=20)
         plots.label_logarithms(panel)
@@ -105,4 +108,4 @@ def headline(results: dict[str, jb.Result]) -> str:
     """Which algorithm has the lowest regret, and how far the second is above it."""
     means = {name: float(result.estimate().mean[-1]) for name, result in results.items()}
     best, second = sorted(means, key=means.__getitem__)[:2]
-    return f"{best} has the lowest regret, {means[second] / means[best]:.1f}× below {second}"
+    return f"{best} has the lowest regret, a factor {means[second] / means[best]:.1f} below {second}"

@@ -17,7 +17,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
 from jaxbandit.cli.errors import CommandError
-from jaxbandit.cli.options import Whole
+from jaxbandit.cli.options import Flag, Whole
 from jaxbandit.cli.words import from_words
 from jaxbandit.sweeps.plan import Plan
 
@@ -34,25 +34,27 @@ def doctor(
     arms: Whole = 10,
     delays: str = "fixed(10)",
     runs: Whole = RUNS,
-    trial: bool = False,
-    json: bool = False,
+    trial: Flag = False,
+    json: Flag = False,
 ) -> None:
-    """List devices and the execution plan chosen for a simulation; paste the output into an issue.
+    """List the devices and the execution plan chosen for a simulation; paste the output into an issue.
+
+    Example: jaxbandit doctor --learner "tsallis-inf" --arms 4 --trial
 
     Parameters
     ----------
     learner
-        Such as "bobw(max_delay=10)", with any of its fields.
+        Learner with any of its fields, such as "bobw(max_delay=10)".
     arms
         Number of arms (Bernoulli losses).
     delays
-        Such as "fixed(10)" or "geometric(mean=10.0, bound=127)".
+        Delay model, such as "fixed(10)" or "geometric(mean=10.0, bound=127)".
     runs
         Number of runs of the simulation.
     trial
-        Simulate for ten seconds and report rounds/s. A GPU or TPU is always measured, together with one CPU core.
+        Simulate for ten seconds and report rounds per second. A GPU or TPU is always measured, together with one CPU core.
     json
-        Print one JSON object.
+        Print one JSON object in place of a table.
     """
     game = game_of(learner, arms, delays, runs)
     report: dict[str, Any] = {"jax": jax.__version__, "devices": [str(one) for one in jax.devices()]}

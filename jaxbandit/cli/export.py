@@ -3,19 +3,21 @@
 from pathlib import Path
 
 from jaxbandit.cli.errors import CommandError
-from jaxbandit.cli.options import check_folder
+from jaxbandit.cli.options import Flag, check_folder
 from jaxbandit.sweeps.open import export as write
 
 
-def export(folder: Path, target: Path, /, *, force: bool = False) -> None:
-    """Write a sweep as one labelled file with checksums.
+def export(folder: Path, target: Path, /, *, force: Flag = False) -> None:
+    """Write a sweep as one labelled netCDF or zarr file with checksums.
+
+    Example: jaxbandit export results results.nc
 
     Parameters
     ----------
     folder
-        The sweep.
+        Folder of the sweep.
     target
-        NAME.nc (netCDF4) or NAME.zarr.
+        File to write: NAME.nc (netCDF4) or NAME.zarr.
     force
         Replace an export that is already there.
     """

@@ -10,6 +10,8 @@ from jaxbandit.sweeps.spec import CATALOGUE
 def list(kind: Literal["learners", "losses", "delays"], /) -> None:
     """Print name, class, summary and required inputs of all learners, loss models or delay models.
 
+    Example: jaxbandit list learners
+
     Parameters
     ----------
     kind

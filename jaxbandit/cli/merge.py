@@ -4,20 +4,22 @@ from pathlib import Path
 
 from jaxbandit import sweeps
 from jaxbandit.cli.errors import CommandError
-from jaxbandit.cli.options import check_folder
+from jaxbandit.cli.options import Flag, check_folder
 
 
-def merge(folder: Path, /, *others: Path, out: Path | None = None, mix_environments: bool = False) -> None:
+def merge(folder: Path, /, *others: Path, out: Path | None = None, mix_environments: Flag = False) -> None:
     """Put the parts of a sweep together, as one process would have written it.
+
+    Example: jaxbandit merge results
 
     Parameters
     ----------
     folder
-        The folder that `jaxbandit sweep --part` wrote into.
+        Folder that `jaxbandit sweep --part` wrote into.
     others
         More folders with parts of the same sweep; with --out, which leaves all of them as they are.
     out
-        The folder of the merged sweep; not needed for a single folder.
+        Folder of the merged sweep; not needed for a single folder.
     mix_environments
         Merge although parts were computed with different versions or on different platforms, and record all of them.
     """

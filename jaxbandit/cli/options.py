@@ -23,6 +23,8 @@ def _whole_number(_: Any, tokens: Sequence[Token]) -> int:
 
 # An option that takes a whole number; 1.5 is an error, where cyclopts by itself would round it.
 Whole = Annotated[int, Parameter(converter=_whole_number)]
+# A switch that is off unless given: the help shows neither a negative form nor a default.
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def check_new(files: Iterable[Path], force: bool) -> None:

@@ -2,25 +2,27 @@
 
 from pathlib import Path
 
-from jaxbandit.cli.options import check_folder
+from jaxbandit.cli.options import Flag, check_folder
 from jaxbandit.sweeps.report import write_report
 
 
 def report(
-    folder: Path, /, *, out: Path | None = None, title: str | None = None, text: str | None = None, force: bool = False
+    folder: Path, /, *, out: Path | None = None, title: str | None = None, text: str | None = None, force: Flag = False
 ) -> None:
-    """Curves, tables and tests of a sweep as one HTML file that needs no network, with PNGs beside it.
+    """Write curves, tables and tests of a sweep as one HTML file that needs no network, with PNGs beside it.
+
+    Example: jaxbandit report results --title "Delays of 10 to 100 rounds"
 
     Parameters
     ----------
     folder
-        The sweep.
+        Folder of the sweep.
     out
-        Folder for report.html and the PNGs; by default FOLDER/report.
+        Folder for report.html and the PNGs (default: FOLDER/report).
     title
-        Of the page, in place of the spec's.
+        Title of the page, in place of that of the spec.
     text
-        What you want to say about the sweep, in place of the spec's; blank lines part paragraphs.
+        Introduction of the page, in place of that of the spec; blank lines separate paragraphs.
     force
         Replace files that are already there; those of an earlier report in FOLDER/report always are.
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.cli.errors import CommandError
-from jaxbandit.cli.options import Whole, importable, output_files
+from jaxbandit.cli.options import Flag, Whole, importable, output_files
 from jaxbandit.cli.words import from_words
 from jaxbandit.plots.panels import save_png, take_literally
 from jaxbandit.sweeps.plan import Plan, measurements
@@ -24,33 +24,35 @@ def run(
     runs: Whole | None = None,
     seed: Whole | None = None,
     out: Path = Path("run"),
-    force: bool = False,
-    imports: bool = False,
+    force: Flag = False,
+    imports: Flag = False,
 ) -> None:
-    """One simulation: prints a table, writes a figure and the result.
+    """Run one simulation; print a table, write a figure and the result.
+
+    Example: jaxbandit run --learner "bobw(max_delay=10)" --losses "bernoulli([0.3, 0.5])" --delays "fixed(10)"
 
     Parameters
     ----------
     spec
-        A spec with one learner, one loss law and one delay law; or leave it out and name them:
+        TOML file with one learner, one loss model and one delay model; without it, name the three by options.
     learner
-        Such as "bobw(max_delay=10)", with any of its fields.
+        Learner with any of its fields, such as "bobw(max_delay=10)".
     losses
-        Such as "bernoulli(means=[0.3, 0.5, 0.5])".
+        Loss model, such as "bernoulli(means=[0.3, 0.5, 0.5])".
     delays
-        Such as "fixed(delay=10)", or 'log(file="log.csv", action="shown", feedback="bought", window="7d")', as for losses.
+        Delay model, such as "fixed(delay=10)" or 'log(file="log.csv", action="shown", feedback="bought", window="7d")'.
     rounds
-        In place of the spec's; without a spec 10000.
+        Number of rounds (default: that of the spec, or 10000).
     runs
-        In place of the spec's; without a spec 256.
+        Number of runs (default: that of the spec, or 256).
     seed
-        Of the key, without a spec.
+        Random seed (default: 0; a spec has its own).
     out
-        OUT.png and OUT.npz are written.
+        Name of the output files without their suffix; OUT.png and OUT.npz are written.
     force
         Replace files that are already there.
     imports
-        Allow learners and laws of your own as "module:Class"; this runs that module.
+        Allow learners and models of your own as "module:Class"; this runs that module.
     """
     figure, data = output_files(out, ".png", ".npz", force=force)
     if imports:

@@ -7,5 +7,13 @@ from jaxbandit.sweeps.store import Store
 
 
 def status(folder: Path, /) -> None:
-    """What is in a sweep's folder, and what is missing."""
+    """Show which units of a sweep are finished and which are missing.
+
+    Example: jaxbandit status results
+
+    Parameters
+    ----------
+    folder
+        Folder of the sweep.
+    """
     print(*status_lines(Store.open(folder)), sep="\n")

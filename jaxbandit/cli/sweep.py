@@ -1,17 +1,18 @@
-"""``jaxbandit sweep``: a grid of games into a folder, begun or gone on with."""
+"""``jaxbandit sweep``: a grid of simulations into a folder, started or resumed."""
 
 import contextlib
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
+from cyclopts import Parameter
 
 from jaxbandit import sweeps
 from jaxbandit.cli.errors import FAILED
-from jaxbandit.cli.options import Whole, check_folder, importable
+from jaxbandit.cli.options import Flag, Whole, check_folder, importable
 from jaxbandit.sweeps.parts import MOST_PARTS, SweepPart
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError
@@ -28,45 +29,47 @@ def sweep(
     rounds: Whole | None = None,
     runs: Whole | None = None,
     memory: str | None = None,
-    states: bool | None = None,
+    states: Annotated[bool | None, Parameter(negative="--no-states")] = None,
     dask: str | None = None,
     coordinator: str | None = None,
     processes: Whole | None = None,
     process: Whole | None = None,
-    imports: bool = False,
-    mix_environments: bool = False,
+    imports: Flag = False,
+    mix_environments: Flag = False,
     part: str | None = None,
 ) -> int:
-    """Compute a sweep into a folder; the same command goes on with one that was stopped.
+    """Run all simulations of a spec into a folder; the same command resumes a sweep that was stopped.
+
+    Example: jaxbandit sweep spec.toml --out results
 
     Parameters
     ----------
     spec
-        A TOML file; see docs/sweeps.md.
+        TOML file with rounds, runs, learners, losses and delays; see docs/sweeps.md.
     out
-        The folder.
+        Folder of the sweep.
     rounds
-        In place of the spec's; may be raised later.
+        Number of rounds, in place of that of the spec; may be raised later.
     runs
-        In place of the spec's; may be raised later.
+        Number of runs, in place of that of the spec; may be raised later.
     memory
-        What a process may use, such as 4GB.
+        Memory that each process may use, such as 4GB.
     states
-        Keep states, so that rounds can be raised later; --no-states saves disk.
+        Keep the states of all runs, so that rounds can be raised later; --no-states saves disk space.
     dask
-        "local", or the address of a Dask scheduler.
+        Dask scheduler to use: "local", or its address.
     coordinator
-        HOST:PORT of the first process of jax.distributed, or "auto" on a cluster that JAX knows.
+        Address HOST:PORT of the first process of jax.distributed, or "auto" on a cluster that JAX knows.
     processes
-        How many processes of jax.distributed there are.
+        Number of processes of jax.distributed.
     process
-        The number of this one, from 0.
+        Number of this process, from 0.
     imports
         Allow the spec to name learners of your own as "module:Class"; this runs that module.
     mix_environments
-        Go on although versions or platform changed since the sweep was begun.
+        Resume although versions or platform have changed since the sweep was started.
     part
-        Compute one part of the sweep, such as 3/16: for array jobs on a shared folder; `jaxbandit merge` puts parts together.
+        Part of the sweep to run, such as 3/16, for array jobs on a shared folder; `jaxbandit merge` puts parts together.
     """
     problems = _command_problems(memory, dask, coordinator, processes, process) + _part_problems(part, coordinator)
     if problems:

@@ -10,7 +10,7 @@ import optax
 
 from jaxbandit._core.fields import field_values, show, suggest
 from jaxbandit._io.files import write_whole
-from jaxbandit.cli.options import check_folder, check_new, importable
+from jaxbandit.cli.options import Flag, check_folder, check_new, importable
 from jaxbandit.gradients import tuning
 from jaxbandit.gradients.record import nulls_for_nan
 from jaxbandit.sweeps.reader import SpecReader, read_toml
@@ -19,18 +19,17 @@ from jaxbandit.sweeps.spec import ORACLE, AxisPoint
 SETTINGS = ("steps", "runs", "only", "constraints", "goal", "tolerance", "estimator", "fresh_runs", "rate", "audit")
 
 
-def tune(spec: Path, /, *, out: Path | None = None, force: bool = False, imports: bool = False) -> None:
-    """Tune each learner of a spec on all of its losses and delays; regret before and after is on fresh runs.
+def tune(spec: Path, /, *, out: Path | None = None, force: Flag = False, imports: Flag = False) -> None:
+    """Tune the hyperparameters of each learner of a spec by the gradient of its regret; report regret on fresh runs.
+
+    Example: jaxbandit tune spec.toml --out tuned
 
     Parameters
     ----------
     spec
-        A TOML file as for ``jaxbandit sweep``: rounds, seed, [[learners]], [[losses]], [[delays]]; a table [tune] with
-        any of steps, runs, only, constraints (a table, hyperparameter = "positive", "simplex" or "real"), goal, tolerance,
-        estimator, fresh_runs, rate (of Adam), audit; they mean what they mean in jb.tune.
+        TOML file as for `jaxbandit sweep`, with a table [tune] of arguments of jb.tune: steps, runs, only, constraints (a table, hyperparameter = "positive", "simplex" or "real"), goal, tolerance, estimator, fresh_runs, rate (of Adam), audit.
     out
-        Folder for tuned.json with the tuned values, the path and the regrets. Steps are kept there meanwhile: the same
-        command goes on where it was stopped.
+        Folder for tuned.json with the tuned values, the path and the regrets. Steps are kept there meanwhile: the same command resumes after an interruption.
     force
         Replace files that are already there.
     imports

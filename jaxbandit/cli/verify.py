@@ -8,9 +8,14 @@ from jaxbandit.sweeps.store import Store
 
 
 def verify(folder: Path, /) -> int:
-    """Check every file of a sweep: its checksum, and that it holds what its name says.
+    """Check that every file of a sweep is there and undamaged; exit status 1 otherwise.
 
-    Exit status 1 if a file is damaged or missing.
+    Example: jaxbandit verify results
+
+    Parameters
+    ----------
+    folder
+        Folder of the sweep.
     """
     complete, lines = verify_lines(Store.open(folder))
     print(*lines, sep="\n")

@@ -31,7 +31,9 @@ def label_curves(panel: "Axes", *, fontsize: float = 9.0) -> None:
     made = panel.get_figure(root=True)
     assert made is not None
     made.draw_without_rendering()
-    lines = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_") and len(np.asarray(line.get_xdata()))]
+    lines = [
+        line for line in panel.get_lines() if not str(line.get_label()).startswith("_") and len(np.asarray(line.get_xdata()))
+    ]
     ends = [np.asarray(line.get_xydata(), float)[-1] for line in lines]
     points = 72 / made.dpi
     heights = [float(panel.transData.transform(end)[1]) * points for end in ends]

@@ -1,7 +1,10 @@
 """Every command answers a wrong call with one sentence and the right exit status, and leaves nothing behind."""
 
+import inspect
+import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxbandit.cli import app, doctor, errors
+from jaxbandit.cli import app, demo, doctor, errors, run
 
 GAME = ["--learner", "uniform", "--losses", "bernoulli(means=[0.3, 0.5])", "--delays", "fixed(delay=1)"]
 SMALL = ["--rounds", "20", "--runs", "4"]
@@ -53,9 +56,12 @@ def _files() -> dict[str, bytes]:
 
 # command line, exit status, what must be said
 WRONG = [
-    ("nope", 2, 'Unknown command "nope"'),
+    ("nope", 2, "there is no command 'nope'; there are advise, demo"),
+    ("runn", 2, "there is no command 'runn'; did you mean 'run'\\? `jaxbandit --help` lists the commands"),
+    ("swep spec.toml", 2, "did you mean 'sweep'"),
     ("--nonsense", 2, "`jaxbandit --help` lists the options"),
-    ("nope --help", 2, "`jaxbandit --help` lists the options"),
+    ("nope --help", 2, "`jaxbandit --help` lists the commands"),
+    ("run --no-force", 2, "`jaxbandit run --help` lists the options"),
     ("run --nope", 2, "`jaxbandit run --help` lists the options"),
     ("run --nope 3", 2, "Unknown option"),
     ("run spec.toml --runs 1.5", 2, "--runs: '1.5' is not a whole number"),
@@ -296,3 +302,63 @@ def test_help_and_version(capsys):
         assert app.call(words) == 0
         assert "jaxbandit" in capsys.readouterr().out
     assert app.call(["--version"]) == 0
+
+
+def test_help_is_grouped_and_each_command_is_in_one_group(capsys):
+    grouped = [command for commands in app.GROUPS.values() for command in commands]
+    assert sorted(map(id, grouped)) == sorted(map(id, app.COMMANDS))
+    assert app.call(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert sorted(app.GROUPS, key=text.index) == list(app.GROUPS)
+
+
+@pytest.mark.parametrize("command", app.COMMANDS, ids=lambda command: command.__name__)
+def test_help_is_phrases_with_an_example(capsys, monkeypatch, command):
+    """Each option has a phrase, each command an example whose options exist; a flag is shown once, without its negative."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert app.call([command.__name__, "--help"]) == 0
+    text = capsys.readouterr().out
+    examples = re.findall(rf"^Example: jaxbandit {command.__name__}\b.*$", text, re.MULTILINE)
+    assert len(examples) == 1
+    parameters = inspect.signature(command).parameters
+    options = {name.replace("_", "-") for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    assert set(re.findall(r"--([a-z-]+)", examples[0])) <= options
+    described = re.findall(r"^    (\w+)\n        ([^\n]+)", (command.__doc__ or "").partition("----------")[2], re.MULTILINE)
+    assert [name for name, _ in described] == list(parameters)
+    for name, phrase in described:
+        assert re.match(r"[A-Z].* .*[.]$", phrase), (name, phrase)
+    assert set(re.findall(r"--no-[a-z-]+", text)) <= {"--no-states"}
+
+
+def test_the_example_of_run_runs(call, capsys):
+    example = re.search(r"Example: jaxbandit (run .*)", run.run.__doc__ or "")
+    assert example is not None
+    status, said = call(*shlex.split(example[1]), *SMALL)
+    assert status == 0, said
+
+
+def test_the_demo_says_what_it_measured_and_what_to_do_next(call, monkeypatch):
+    monkeypatch.setattr(demo, "ROUNDS", 400)
+    monkeypatch.setattr(demo, "RUNS", 8)
+    status, said = call("demo")
+    assert status == 0, said
+    assert Path("demo.png").stat().st_size
+    assert "25,600 rounds simulated" in said  # 4 algorithms, 2 environments, 8 runs, 400 rounds
+    assert re.search(r"[\d.]+ million rounds/s without compilation; compilation took [\d.]+ s\. Next: look at the figure, demo.png", said)
+
+
+def test_the_figure_of_the_demo(monkeypatch):
+    """Two panels with one scale, a label at the end of each curve and no legend, titles that name the lowest regret."""
+    monkeypatch.setattr(demo, "ROUNDS", 400)
+    monkeypatch.setattr(demo, "RUNS", 8)
+    results = {title: demo._simulated(title, losses, 0, {"compilation": 0.0, "simulation": 0.0}) for title, losses in demo.environments().items()}
+    figure = demo.drawn(results)
+    assert len({panel.get_ylim() for panel in figure.axes}) == 1
+    for panel, of in zip(figure.axes, results.values(), strict=True):
+        assert (panel.get_xscale(), panel.get_yscale(), panel.get_legend()) == ("log", "log", None)
+        assert [text.get_text() for text in panel.texts] == list(demo.learners())
+        lowest = min(of, key=lambda name: of[name].regret[-1].mean())
+        assert f"{lowest} has the lowest regret" in panel.get_title()
+        figure.draw_without_rendering()
+        boxes = sorted((text.get_window_extent() for text in panel.texts), key=lambda box: box.y0)
+        assert all(upper.y0 >= lower.y0 + 0.8 * lower.height for lower, upper in itertools.pairwise(boxes))
