@@ -113,3 +113,38 @@ def test_figures_save(result, tmp_path):
     assert isinstance(result.plot(), Figure)
     result.plot().savefig(tmp_path / "regret.png")
     assert (tmp_path / "regret.png").stat().st_size > 5000
+
+
+def test_every_algorithm_has_a_style_of_its_own():
+    styles = jb.plots.ALGORITHMS
+    assert styles.keys() == {*jb.REGISTRY, "bobw-1-1"}
+    for part in ("name", "linestyle", "marker"):
+        looks = [(style.colour, getattr(style, part)) for style in styles.values()]
+        assert len({*map(str, looks)}) == len(looks), part
+    assert len({style.name for style in styles.values()}) == len(styles)
+
+
+def test_an_algorithm_has_its_colour_in_every_figure(result):
+    """Whatever its place among the curves; a label that is not an algorithm takes a colour that no algorithm of the figure has."""
+    for labels in (["ZS20", "my own", "Thompson sampling"], ["thompson", "other", "zimmert-seldin"]):
+        lines = jb.plots.regret(dict.fromkeys(labels, result)).axes[0].get_lines()
+        colours = {line.get_label(): line.get_color() for line in lines}
+        assert {colours[labels[0]], colours[labels[2]]} == {"#009E73", "#D55E00"}
+        assert colours[labels[1]] not in ("#009E73", "#D55E00")
+    assert colours["thompson"] == "#D55E00"
+
+
+def test_direct_labels_do_not_overlap():
+    made, (panel,) = jb.plots.figure()
+    for index in range(6):
+        panel.plot([1, 10], [1, 5 + 0.01 * index], label=f"curve {index}")
+    panel.plot([1, 10], [1, 1])  # without a label
+    panel.set(xscale="log", yscale="log")
+    panel.legend()
+    jb.plots.label_curves(panel)
+    assert panel.get_legend() is None
+    made.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in panel.texts]
+    assert [text.get_text() for text in panel.texts] == [f"curve {index}" for index in range(6)]
+    assert all(upper.y0 >= lower.y1 - 1 for lower, upper in itertools.pairwise(boxes))  # in the order of the curves
+    assert all(made.bbox.x0 <= box.x0 and box.x1 <= made.bbox.x1 for box in boxes)  # the layout leaves room for them
