@@ -344,14 +344,19 @@ def test_the_demo_says_what_it_measured_and_what_to_do_next(call, monkeypatch):
     assert status == 0, said
     assert Path("demo.png").stat().st_size
     assert "25,600 rounds simulated" in said  # 4 algorithms, 2 environments, 8 runs, 400 rounds
-    assert re.search(r"[\d.]+ million rounds/s without compilation; compilation took [\d.]+ s\. Next: look at the figure, demo.png", said)
+    assert re.search(
+        r"[\d.]+ million rounds/s without compilation; compilation took [\d.]+ s\. Next: look at the figure, demo.png", said
+    )
 
 
 def test_the_figure_of_the_demo(monkeypatch):
     """Two panels with one scale, a label at the end of each curve and no legend, titles that name the lowest regret."""
     monkeypatch.setattr(demo, "ROUNDS", 400)
     monkeypatch.setattr(demo, "RUNS", 8)
-    results = {title: demo._simulated(title, losses, 0, {"compilation": 0.0, "simulation": 0.0}) for title, losses in demo.environments().items()}
+    results = {
+        title: demo._simulated(title, losses, 0, {"compilation": 0.0, "simulation": 0.0})
+        for title, losses in demo.environments().items()
+    }
     figure = demo.drawn(results)
     assert len({panel.get_ylim() for panel in figure.axes}) == 1
     for panel, of in zip(figure.axes, results.values(), strict=True):
