@@ -1,5 +1,5 @@
 // Names, colours and dash patterns of the algorithms: the entries of jb.plots.ALGORITHMS that the playground has. Dash lengths are
-// multiples of the line width. tests/docs/test_playground.py compares this file with the library.
+// multiples of the line width. tests/docs/test_playground_files.py compares this file with the library.
 "use strict";
 const ALGORITHMS = {
   "bobw": { name: "MZS22 (10, 24)", colour: "#0072B2", dash: [] },

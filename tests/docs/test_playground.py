@@ -1,83 +1,20 @@
-"""The playground: its styles are the library's, and in a browser each mode is played and its numbers agree with the library's."""
+"""The playground in a browser: each mode is played, and its numbers agree with the library's."""
 
-import json
 import re
 import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
-from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from experiments.playground import record, search
+from experiments.playground import search
 
 FOLDER = Path(__file__).parents[2] / "docs" / "playground"
+pytestmark = pytest.mark.slow
 PAGE = (FOLDER / "index.html").as_uri()
-
-
-def constant(file, name):
-    """The JSON-like value of a constant in one of the page's scripts."""
-    text = re.search(rf"const {name} = (.*?);\n", (FOLDER / file).read_text(encoding="utf-8"), re.DOTALL)[1]
-    text = re.sub(r"([{,]\s*)(\w+):", r'\1"\2":', text)
-    return json.loads(re.sub(r",(\s*[}\]])", r"\1", text))
-
-
-def test_names_colours_and_dashes_are_those_of_the_library():
-    for key, style in constant("style.js", "ALGORITHMS").items():
-        library = jb.plots.ALGORITHMS[key]
-        assert (style["name"], style["colour"], tuple(style["dash"])) == (library.name, library.colour, library.dash), key
-    assert constant("style.js", "ARM_COLOURS") == list(jb.plots.COLOURS[:6])
-
-
-def test_the_searched_sequences_force_the_regret_that_is_shown():
-    stored = constant("adversaries.js", "SEARCHED")
-    assert (stored["rounds"], stored["delay"], stored["arms"]) == (search.ROUNDS, search.DELAY, search.ARMS)
-    assert stored["adversaries"].keys() == search.learners().keys() == constant("style.js", "ALGORITHMS").keys()
-    for name in ("tsallis-inf", "thompson"):
-        one = stored["adversaries"][name]
-        good = search.good_arms(np.array(one["switches"], int))
-        mean, error = search.regret(search.learners()[name], good, runs=512, seed=5)  # neither seed of the search
-        assert abs(mean - one["regret"]) < 5 * np.hypot(error, one["error"]), name
-
-
-def test_the_search_moves_to_valid_neighbours_and_improves():
-    rng = np.random.default_rng(0)
-    switches = np.array([40, 80])
-    for _ in range(300):
-        switches = search.moved(rng, switches)
-        assert np.all(np.diff(switches) > 0)
-        assert not len(switches) or (switches[0] >= 1 and switches[-1] < search.ROUNDS)
-    # A score with a known maximum: the sequence whose good arm is 1 in rounds 100 to 199.
-    target = search.good_arms(np.array([100, 200]))
-    found = search.search(lambda good: float((good == target).mean()), steps=400, seed=0)
-    assert (search.good_arms(found) == target).mean() > 0.95
-
-
-def test_the_open_graph_image_has_the_size_that_the_page_declares():
-    from PIL import Image
-
-    html = (FOLDER / "index.html").read_text(encoding="utf-8")
-    declared = tuple(int(re.search(rf'og:image:{side}" content="(\d+)"', html)[1]) for side in ("width", "height"))
-    with Image.open(FOLDER / re.search(r'og:image" content="([^"]+)"', html)[1]) as image:
-        assert image.size == declared == (1200, 630)
-
-
-def test_the_recording_of_the_strip():
-    """Each action of a run of the library emits one dot; everything lies on the strip, and the file is small."""
-    run = record.play()
-    assert run.probabilities.shape == (record.ROUNDS, record.ARMS)
-    np.testing.assert_allclose(run.probabilities.sum(1), 1, atol=1e-5)
-    assert np.all(run.probabilities[: record.DELAY + 1] == 1 / record.ARMS)  # nothing is observed before
-    assert np.any(run.probabilities[record.DELAY + 1 :] != 1 / record.ARMS)
-    for text in (record.svg(run), (FOLDER.parent / "delay_strip.svg").read_text(encoding="utf-8")):
-        drawn = ElementTree.fromstring(text)  # well-formed
-        falling = [one for one in drawn.iter() if "animation-name:f" in one.get("style", "")]
-        assert len(falling) == record.ROUNDS
-        assert len(text) < 1_000_000
-        assert not re.search(r"nan|<script|https?://(?!www.w3.org/2000/svg)", text, re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +96,6 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("s", SETTINGS, ids=lambda s: f"{s['losses']}-{s['law']}")
 def test_its_regret_is_the_library_s(page, s):
     those = learners(8 * s["delay"] if s["law"] == "geometric" else s["delay"])
@@ -171,14 +107,12 @@ def test_its_regret_is_the_library_s(page, s):
         assert there[name][1] < 0.15 * there[name][0]  # enough runs for the comparison to mean something
 
 
-@pytest.mark.slow
 def test_links_of_earlier_versions(page):
     there = show(page, K=4, delay=50, losses="adversarial", rounds=1000, learners="tsallis,lowered")
     assert there.keys() == {"tsallis-inf", "bobw-1-1"}
     assert "losses=switching" in page.url
 
 
-@pytest.mark.slow
 def test_the_strip_shows_what_is_outstanding(page):
     """Every dot lands after its delay, and the heap is σ_t; fixed delays exactly, missing feedback by its expectation."""
     for law in ("fixed", "geometric", "missing"):
@@ -202,7 +136,6 @@ def test_the_strip_shows_what_is_outstanding(page):
         assert page.evaluate("watch.events.length") == len(events) + 1
 
 
-@pytest.mark.slow
 def test_the_strip_plays_by_itself_and_pauses(page):
     visit(page, mode="watch", delay=10)
     page.wait_for_function("watch.events.length > 5")
@@ -213,7 +146,6 @@ def test_the_strip_plays_by_itself_and_pauses(page):
     assert page.inner_text("#play") == "Play"
 
 
-@pytest.mark.slow
 def test_presets(page):
     visit(page, mode="compare", learners="uniform")
     for name, wanted in {
@@ -232,7 +164,6 @@ def table_of(good):
     return jb.losses.Table(1.0 - np.eye(2)[np.array(good)])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tsallis-inf", "thompson", "ucb1", "bobw-1-1"])
 def test_the_adversary_draws_a_sequence(page, name):
     visit(page, mode="adversary", algorithm=name)
@@ -258,7 +189,6 @@ def test_the_adversary_draws_a_sequence(page, name):
     assert abs(mine - searched) < 5 * np.hypot(error, other)
 
 
-@pytest.mark.slow
 def test_the_adversary_plays_live(page):
     """Arrow keys choose the good arm while the rounds pass; the run is that of the finished sequence."""
     visit(page, mode="adversary", algorithm="ucb1")
@@ -283,7 +213,6 @@ def test_the_adversary_plays_live(page):
     assert shown(page, "duel-table", "row")["yours"] == there["yours"]
 
 
-@pytest.mark.slow
 def test_the_learner_plays_sixty_rounds(page):
     """Feedback is shown ten rounds after its action and not before; the regrets are exact, or the library's."""
     visit(page, mode="learner", seed=7)
@@ -312,7 +241,6 @@ def test_the_learner_plays_sixty_rounds(page):
     assert page.evaluate("hand.events.length") == 60
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "table", "key"),
     [
@@ -355,7 +283,6 @@ def test_the_program_it_copies_runs_as_pasted(page, settings, table, key, tmp_pa
         assert ('log="x"' in program) == ("log" in settings)
 
 
-@pytest.mark.slow
 def test_the_link_keeps_everything(page):
     show(page, mode="compare", K=3, gap=0.3, delay=5, law="missing", losses="constrained", rounds=1000, learners="ucb1")
     page.check("#log")
@@ -371,7 +298,6 @@ def test_the_link_keeps_everything(page):
     assert page.is_checked("#log")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["watch", "compare", "adversary", "learner"])
 def test_the_picture_can_be_downloaded(page, mode, tmp_path):
     from PIL import Image
@@ -391,7 +317,6 @@ def test_the_picture_can_be_downloaded(page, mode, tmp_path):
         assert len(image.convert("RGB").getcolors(1 << 24)) > 10  # not an empty sheet
 
 
-@pytest.mark.slow
 def test_the_keyboard_is_enough(page):
     before = show(page, mode="compare", K=5, gap=0.2, delay=10, law="fixed", rounds=1000, learners="tsallis-inf")
     page.focus("#presets button:last-child")
@@ -414,7 +339,6 @@ def test_the_keyboard_is_enough(page):
     assert page.get_attribute("body", "data-mode") == "adversary"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["watch", "compare", "adversary", "learner"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_it_fits_the_screen_and_every_control_has_a_name(page, width, mode):
@@ -440,7 +364,6 @@ def test_it_fits_the_screen_and_every_control_has_a_name(page, width, mode):
     assert page.get_attribute("#docs", "href").startswith("../index.")
 
 
-@pytest.mark.slow
 def test_a_wrong_address_does_not_break_it(page):
     assert show(page, K=999, law="none", rounds="many", learners="nobody", log="?", seed="x") == {}
     assert page.inner_text("#status") == "Choose an algorithm."
