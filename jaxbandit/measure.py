@@ -53,7 +53,7 @@ class RoundInfo(NamedTuple):
 
 @runtime_checkable
 class Measurement(Protocol):
-    """The protocol: any object with these three methods (and a pytree, if it has numbers)."""
+    """The protocol: any class with these three methods that is a pytree (``@jb.extend.pytree_dataclass``)."""
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any: ...
     def update(self, state: PyTree, info: RoundInfo) -> Any: ...

@@ -126,7 +126,7 @@ def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
         asked.add("restrict")
         return values if clock.active is None else jnp.where(_rows(clock.active, values), values, jnp.inf)
 
-    round = Round(t, outstanding, total, draw, is_outstanding, restrict)
+    round = Round(t, outstanding, total, draw, is_outstanding, restrict, setup.runs.shape)
     probabilities, memo, acted = setup.learner.act(state, round)
     if clock.active is not None and "restrict" not in asked:
         probabilities = _renormalised(setup.learner, probabilities, clock.active)

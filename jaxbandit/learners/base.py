@@ -37,6 +37,9 @@ class Round(NamedTuple):
     ]  # two fresh random words for each run; words(n) another pair for each n (uint32, shapes broadcast)
     is_outstanding: Callable[[jax.Array], jax.Array]  # of a round s ([] or [...] int32): s < t and s + d_s >= t
     restrict: Callable[[jax.Array], jax.Array] = lambda values: values  # ``[K, ...]``, ∞ at arms withdrawn from a live agent
+    runs_shape: tuple[int, ...] | None = (
+        None  # of the runs, where it is given: a call of ``words`` counts as a draw in live agents
+    )
 
     @property
     def time(self) -> jax.Array:
@@ -259,7 +262,7 @@ class SingleRun(Learner):
         return jax.tree.map(for_runs, self.learner.init(num_arms))
 
     def act(self, state: PyTree, round: Round) -> tuple[jax.Array, PyTree, PyTree]:
-        shape = round.words().first.shape
+        shape = round.words().first.shape if round.runs_shape is None else round.runs_shape
         if not shape:
             return self.learner.act(state, round)
 

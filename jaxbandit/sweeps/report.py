@@ -59,7 +59,9 @@ def write_report(
         figures = {**figures, **{game.name: (game.title, _picture(game)) for game in games}}
     there = [file for file in (out / "report.html", *(out / f"{name}.png" for name in figures)) if os.path.lexists(file)]
     if there and not force:
-        raise MismatchError(f"{there[0]}: this file is already there; choose another --out, or replace it with --force")
+        raise MismatchError(
+            f"{there[0]}: this file is already there; choose another folder (out=, --out), or replace it (force=True, --force)"
+        )
     with in_plain_words(out):
         for name, (_, figure) in figures.items():
             save_png(figure, out / f"{name}.png")
