@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
-from jaxbandit.logs.posterior import Outcomes, draw, fit_rates, mean_values
+from jaxbandit.logs.posterior import Outcomes, bin_means, draw, fit_rates, mean_values
 
 
 def outcomes(which, converted, rewards=None, waits=None):
@@ -124,3 +124,12 @@ def test_zero_inflated_losses():
     np.testing.assert_allclose(law.sample(1, np.zeros(4, int), noise), [0.8, 0.4, 0.4, 1], rtol=1e-6)
     with pytest.raises(ValueError, match="2 numbers for 3 arms"):
         jb.check_losses(jb.losses.ZeroInflated([[0.5, 0.25, 0.1]], starts=[1], values=[[0.2], [1.0]]))
+
+
+def test_means_of_bins_stay_within_the_values():
+    """Many rewards are cut off at the scale: sums of weights 1e-300 and more must not round a reward to above 1."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        values = np.sort(np.minimum(random.lognormal(-1, 1, 50), 1.0))
+        found = bin_means(values, random.gamma(random.choice([0.02, 1.0], 50)) + 1e-300, 64)
+        assert values[0] <= found.min() <= found.max() <= values[-1]

@@ -56,6 +56,42 @@ def test_what_it_says(tmp_path):
     assert np.isfinite(result.regret).all()
 
 
+def test_a_prior_from_a_log(tmp_path):
+    """By hand; rejects sorted names in place of the agent's order, open windows that count, and unweighted propensities."""
+    log = load(write(tmp_path / "log.csv"))
+    losses, rewards = log.prior()
+    assert (losses.tolist(), rewards.tolist()) == ([1, 2], [1, 1])
+    losses, rewards = log.prior(weight=0.5, arms=["red", "green", "blue"])
+    assert (losses.tolist(), rewards.tolist()) == ([1, 0, 0.5], [0.5, 0, 0.5])
+    agent = jb.Agent(jb.DelayedThompson(losses, rewards), ["red", "green", "blue"], seed=0)
+    assert agent.act().arm in ("red", "green", "blue")
+    assert np.all(np.stack(log.prior(weight=0)) == 0)
+    for wrong in (dict(weight=2), dict(weight=-0.1), dict(weight="all"), dict(weight=True), dict(weight=float("nan"))):
+        with pytest.raises(ValueError, match=r"prior\(weight="):
+            log.prior(**wrong)
+    for arms in ("red", ["green"], ["red", "red"], []):
+        with pytest.raises(ValueError, match=r"prior\(arms="):
+            log.prior(arms=arms)
+
+
+def test_a_prior_of_weighted_revenue(tmp_path):
+    """Rows of arm a: rewards 0.5, 0, 0.25 with propensities 0.5, 0.25, 0.25: weights 2, 4, 4, mean 0.2, 100/36 effective rows."""
+    rows = [
+        "ad,shown,bought,value,p",
+        "a,0,10,5,0.5",
+        "b,20,30,10,0.5",
+        "a,40,,,0.25",
+        "b,60,,,0.5",
+        "a,80,90,2.5,0.25",
+        "b,900,,,0.5",
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    log = load(tmp_path / "log.csv", reward="value", scale=10.0, propensity="p", window="100s")
+    losses, rewards = log.prior()
+    np.testing.assert_allclose(rewards, [0.2 * 100 / 36, 1.0])
+    np.testing.assert_allclose(losses, [0.8 * 100 / 36, 1.0])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_delays_by_counting(tmp_path, seed):
     """Many ties, no order: each row's delay is the number of later rows that acted before it was known."""

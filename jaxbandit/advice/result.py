@@ -158,7 +158,7 @@ class Advice:
         """Sentences: the recommendation, whether delays differ by arm, its rivals and risks, other scenarios, and cautions."""
         cautions = [f"Caution: {text}." for text in self.log.cautions]
         first, *others = self._recommendation()
-        return [first, self.log.dependence.sentence(), *others, *self._few(), *cautions]
+        return [first, self.log.dependence.sentence(), *cautions, *others, *self._few()]
 
     def _recommendation(self) -> list[str]:
         ranking = self.ranking()

@@ -110,7 +110,7 @@ class Agent:
     ):
         self.names = check_arms(arms)
         self.num_arms: int = arms if self.names is None else len(self.names)  # type: ignore[assignment]
-        validate_learner(learner)
+        validate_learner(learner, self.num_arms)
         if signals_read(as_learner(learner)):
             name = type(learner).__name__
             raise ValueError(f"learner={name}(…): {name} reads the signal of each play, and an agent has none; use jb.simulate")
@@ -137,6 +137,7 @@ class Agent:
         self._closed = False
         self._unfinished: Unfinished | None = None
         self._learner = type(learner).__name__
+        self._prior = _prior(learner, self.num_arms)
         self._about = {
             "format": FORMAT,
             **{part: mark for part, mark in fingerprint(learner, None, None, key).items() if part in IDENTITY},
@@ -453,12 +454,16 @@ class Agent:
         return weighted_estimates({name: column[used] for name, column in columns.items()}, self.names or [*range(self.num_arms)])
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums of losses and of rewards of each arm in the log, ``[K]``: a prior for an agent with other arms."""
+        """The sums of losses and of rewards of each arm, ``[K]``: a prior for an agent with other arms.
+
+        They are the sums of the log, over all runs of a fleet, and the prior of the learner itself. A campaign that is restarted
+        several times therefore keeps all of its counts. Late and expired feedback does not count.
+        """
         log = self._log("counts")
         arm, loss = np.array(log["arm"], np.int64), np.array(log["loss"], float)
         seen = ~np.isnan(loss)
         losses, count = (np.bincount(arm[seen], value, self.num_arms) for value in (loss[seen], np.ones(seen.sum())))
-        return losses, count - losses
+        return losses + self._prior[0], count - losses + self._prior[1]
 
     def backup(self, path: str | os.PathLike) -> None:
         """Copy the file of a durable agent, with everything that is committed, to a new file that :meth:`open` reads."""
@@ -744,6 +749,12 @@ class Agent:
                 "the file stand",
                 stacklevel=3,
             )
+
+
+def _prior(learner: Any, num_arms: int) -> list[np.ndarray]:
+    """The losses and rewards ``[K]`` that a learner counts as observed before its first decision."""
+    fields = (learner.prior_losses, learner.prior_rewards) if isinstance(learner, DelayedThompson) else (None, None)
+    return [np.zeros(num_arms) if one is None else np.asarray(one, float) for one in fields]
 
 
 def _columns(ticket: Ticket) -> Ticket:

@@ -6,7 +6,7 @@ Times are whole nanoseconds, so that no tie is lost or made by rounding.
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -90,6 +90,42 @@ class Log:
     def with_window(self, window: int) -> "Log":
         """The same log with another window, in nanoseconds: conversions that come later than that count as none."""
         return _log(self.rows, window, self.duplicates, self.scale)
+
+    def prior(self, *, weight: float = 1.0, arms: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Losses and rewards of each arm, ``[K]`` each, as a prior for ``DelayedThompson(prior_losses, prior_rewards)``.
+
+        .. math:: \\text{losses}_i = w \\, n_i (1 - \\bar r_i), \\quad \\text{rewards}_i = w \\, n_i \\bar r_i
+
+        with :math:`n_i` the rows of arm i whose window closed within the log and :math:`\\bar r_i` their mean reward. With logged
+        propensities the mean is weighted by their inverse, and :math:`n_i` is the number of equally weighted rows with the same standard
+        error. No pooling across arms takes place.
+
+        Args:
+          weight: the number of live decisions that a row of the log is worth, from 0 to 1. 1: the log is as good as the campaign's own
+            feedback. 0.1: ten rows count as one decision, for a log that is old or has other visitors. 0: a uniform prior.
+          arms: names in the order of the agent's arms; by default ``log.arms``, which are sorted. An arm that the log does not have
+            gets 0. Arms of the log that are not listed are left out.
+
+        >>> import jaxbandit as jb
+        >>> log = jb.load_log(jb.logs.example(), arm="campaign", action="clicked_at", feedback="converted_at", window="7d")
+        >>> losses, rewards = log.prior(weight=0.1, arms=["travel", "garden", "new"])
+        >>> rewards.round(1)
+        array([5.7, 7.9, 0. ])
+        >>> learner = jb.DelayedThompson(losses, rewards)
+        """
+        if not isinstance(weight, int | float | np.number) or isinstance(weight, bool) or not 0 <= weight <= 1:
+            raise ValueError(f"prior(weight={show(weight)}): give a number from 0 to 1, the decisions that a row is worth")
+        names = self.arms if arms is None else list(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else []
+        known = [name for name in names if name in self.arms]
+        if not known or len(set(names)) < len(names):
+            raise ValueError(f"prior(arms={show(arms)}): give a list of names, each once, some of them out of {show(self.arms)}")
+        which, weights = self.outcomes.which, self.outcomes.weights
+        total = np.bincount(which, weights, len(self.arms))
+        mean = np.bincount(which, weights * self.outcomes.rewards, len(self.arms)) / np.where(total > 0, total, 1)
+        rewards = weight * self.effective * mean
+        place = [self.arms.index(name) if name in self.arms else -1 for name in names]
+        losses = weight * self.effective - rewards
+        return np.append(losses, 0.0)[place], np.append(rewards, 0.0)[place]
 
     def draw(self, random: np.random.Generator, count: int, points: int = POINTS) -> Draws:
         """``count`` draws of rates, rewards and delays of conversions from their posterior."""

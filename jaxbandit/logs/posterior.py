@@ -119,12 +119,14 @@ def draw(outcomes: Outcomes, rates: Rates, random: np.random.Generator, count: i
 def bin_means(values: np.ndarray, weights: np.ndarray, bins: int) -> np.ndarray:
     """The means ``[bins]`` of ``values [n]``, ascending with ``weights [n]``, in bins of equal weight: their mean is exact.
 
+    Differences of sums are rounded, so they are clipped to the range of the values: a reward of 1 stays 1.
+
     >>> bin_means(np.array([0.0, 1.0, 8.0]), np.ones(3), 2)
     array([0.33333333, 5.66666667])
     """
     below = np.concatenate([[0], np.cumsum(weights)]) / weights.sum()
     integral = np.concatenate([[0], np.cumsum(weights * values)]) / weights.sum()
-    return bins * np.diff(np.interp(np.linspace(0, 1, bins + 1), below, integral))
+    return np.clip(bins * np.diff(np.interp(np.linspace(0, 1, bins + 1), below, integral)), values[0], values[-1])
 
 
 def mean_values(outcomes: Outcomes, num_arms: int) -> tuple[np.ndarray, np.ndarray]:

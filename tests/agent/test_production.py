@@ -235,11 +235,22 @@ def test_a_restart_with_a_new_arm(tmp_path):
         losses, rewards = agent.counts()
     assert losses.sum() + rewards.sum() == 12
     learner = jb.DelayedThompson(prior_losses=[*losses, 0.0], prior_rewards=[*rewards, 0.0])
-    new = jb.Agent(learner, [*ARMS, "d"], KEY, propensities=False)
-    assert new.act().arm in [*ARMS, "d"]
+    (tmp_path / "new").mkdir()
+    with jb.Agent.open(tmp_path / "new" / "campaign.db", learner, [*ARMS, "d"], KEY, flush=False) as new:
+        new.observe(new.act(arm="d").id, 0.25)
+        again = new.counts()  # a second restart has the counts of both campaigns
+    np.testing.assert_allclose(again, [[*losses, 0.25], [*rewards, 0.75]])
+    # The draws are those of a learner that has observed the old log: both posteriors are Beta(1 + losses, 1 + rewards).
+    fresh, other = (jb.Agent(jb.DelayedThompson(), ARMS, KEY), jb.Agent(jb.DelayedThompson([2.0, 0, 1], [1.0, 0, 3]), ARMS, KEY))
+    for arm, loss in (("a", 1.0), ("a", 1.0), ("a", 0.0), ("c", 1.0), *[("c", 0.0)] * 3):
+        fresh.observe(fresh.act(arm=arm).id, loss)
+    other.act(count=7)
+    assert [fresh.act().arm for _ in range(20)] == [other.act().arm for _ in range(20)]
     sure = jb.DelayedThompson(prior_losses=[0.0, 1e4, 1e4], prior_rewards=[1e4, 0.0, 0.0])
     agent = jb.Agent(sure, 3, KEY, propensities=False)
     assert {agent.act().arm for _ in range(9)} == {0}
+    with pytest.raises(ValueError, match="2 numbers for 3 arms; give one for each arm"):
+        jb.Agent(jb.DelayedThompson(prior_losses=[1.0, 0.0]), 3, KEY)
     with pytest.raises(ValueError, match="prior_losses"):
         jb.Agent(jb.DelayedThompson(prior_losses=[-1.0, 0.0]), 2, KEY)
 
