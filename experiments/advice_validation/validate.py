@@ -4,7 +4,7 @@ An environment has 2 to 50 arms, conversion rates, delays by arm, a window, and 
 conversions. A log is drawn from it and handed to ``jb.advise``. The true regret of every candidate is measured by the NumPy simulator
 beside this file, which shares no code with the library.
 
-    python experiments/advice_validation/validate.py --out FOLDER --worlds 200    # resumes where it was stopped
+    python experiments/advice_validation/validate.py --out FOLDER --environments 200    # resumes where it was stopped
     python experiments/advice_validation/validate.py --out FOLDER --report        # the table; --figure FILE for the figure
 """
 
@@ -41,19 +41,19 @@ def environment(random):
     return Environment(rates, medians, np.full(arms, random.uniform(0.4, 1.2)), values, window, 1000.0, ROUNDS)
 
 
-def write_log(world, random, path):
+def write_log(env, random, path):
     """A log with arms drawn evenly, unevenly, or mostly one of them; returns the policy."""
-    rows, arms = int(random.choice([2000, 6000])), len(world.rates)
+    rows, arms = int(random.choice([2000, 6000])), len(env.rates)
     policy = str(random.choice(["uniform", "uneven", "one arm"]))
     chances = {
         "uniform": np.ones(arms),
         "uneven": random.dirichlet(np.full(arms, 2.0)) + 0.2 / arms,
         "one arm": np.where(np.arange(arms) == random.integers(arms), 4.0 * arms, 1.0),
     }[policy]
-    times, which = world.times(random, rows), random.choice(arms, rows, p=chances / chances.sum())
-    delays = world.medians[which] * np.exp(world.spreads[which] * random.normal(size=rows))
-    converts = random.uniform(size=rows) < world.rates[which]
-    values = world.values[which, random.integers(world.values.shape[1], size=rows)]
+    times, which = env.times(random, rows), random.choice(arms, rows, p=chances / chances.sum())
+    delays = env.medians[which] * np.exp(env.spreads[which] * random.normal(size=rows))
+    converts = random.uniform(size=rows) < env.rates[which]
+    values = env.values[which, random.integers(env.values.shape[1], size=rows)]
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["arm", "action_time", "feedback_time", "value"])
@@ -68,13 +68,13 @@ def validate(index, folder):
     """One environment: everything that is measured, as a dictionary."""
     random = np.random.default_rng((2026, index))
     while True:
-        world = environment(random)
-        policy, rows = write_log(world, random, folder / "log.csv")
+        env = environment(random)
+        policy, rows = write_log(env, random, folder / "log.csv")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                log = jb.load_log(folder / "log.csv", arm="arm", window=86400 * world.window, reward="value")
-            if len(log.arms) == len(world.rates) and log.converted:
+                log = jb.load_log(folder / "log.csv", arm="arm", window=86400 * env.window, reward="value")
+            if len(log.arms) == len(env.rates) and log.converted:
                 break
         except ValueError:
             pass  # a log that is refused gives no advice: draw another
@@ -85,19 +85,19 @@ def validate(index, folder):
     seconds = time.time() - begin
     truth = {}
     for place, ((label, constants), make) in enumerate(LEARNERS.items()):
-        lost = [regret(world, make, TRUE_RUNS, (index, place, batch)).mean() for batch in range(BATCHES)]
+        lost = [regret(env, make, TRUE_RUNS, (index, place, batch)).mean() for batch in range(BATCHES)]
         truth[f"{label}|{constants}"] = (float(np.mean(lost)), float(np.std(lost, ddof=1) / np.sqrt(BATCHES)))
     label = advice.recommended or "uniform"
     standing = next(one for one in advice.ranking() if one.label == label)
     baseline = next(one for one in advice.ranking() if one.label == "uniform")
-    means = true_means(world)
+    means = true_means(env)
     return {
         "index": index,
-        "arms": len(world.rates),
+        "arms": len(env.rates),
         "rows": rows,
         "policy": policy,
-        "binary": bool((world.values == 1).all()),
-        "window": world.window,
+        "binary": bool((env.values == 1).all()),
+        "window": env.window,
         "differs": log.dependence.differs,
         "advised": f"{label}|{advice.chosen[label][0]}",
         "recommended": advice.recommended,
@@ -173,24 +173,36 @@ def draw_figure(found, path):
     figure.savefig(path, dpi=120)
 
 
+def read(file):
+    """The finished environments in order of their index; a line that was cut off by an interruption is measured again."""
+    found = {}
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            one = json.loads(line)
+            found[one["index"]] = one
+        except ValueError:
+            pass
+    return [found[index] for index in sorted(found)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--environments", type=int, default=200)
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    file = options.out / "worlds.jsonl"
-    found = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    file = options.out / "environments.jsonl"
+    found = read(file)
     if not (options.report or options.figure):
         jb.use_all_cores()
         done = {one["index"] for one in found}
-        for index in range(options.worlds):
+        for index in range(options.environments):
             if index not in done:
                 found.append(validate(index, options.out))
-                with open(file, "a") as lines:
-                    lines.write(json.dumps(found[-1]) + "\n")
+                with open(file, "a") as lines:  # a line is complete or, after an interruption, ignored
+                    lines.write(f"\n{json.dumps(found[-1])}\n")
     report(found)
     if options.figure:
         draw_figure(found, options.figure)

@@ -323,7 +323,8 @@ def credible(values: np.ndarray) -> Interval:
         np.quantile(expected, [0.025, 0.975], method="weibull"),
     )  # unbiased also with few draws
     error = student_quantile(len(expected) - 1) * float(_by_draw(values).std(ddof=1)) / np.sqrt(len(expected))
-    return mean, mean - float(np.hypot(mean - low, error)), mean + float(np.hypot(high - mean, error))
+    least = 0.0 if values.min() >= 0 else -np.inf  # against a fixed best arm the regret is never negative
+    return mean, max(mean - float(np.hypot(mean - low, error)), least), mean + float(np.hypot(high - mean, error))
 
 
 def _risk(lost: np.ndarray, uniform: np.ndarray) -> float:

@@ -84,8 +84,8 @@ class Agent:
       fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
         one call. Run i of the fleet has the random words of a single agent with ``first_run=first_run + i``.
       first_run: id of the run, or of the first run of the fleet.
-      propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A large
-        fleet of them then decides faster.
+      propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A single
+        agent and a durable fleet then decide faster. A fleet in memory computes them when they are read.
 
     >>> import jax, jaxbandit as jb
     >>> agent = jb.Agent(jb.DelayedThompson(), ["red", "green", "blue"], jax.random.key(0))
@@ -127,7 +127,7 @@ class Agent:
             as_learner(canonical(learner)), randomness.streams(key), jnp.asarray(ids), randomness.grain(dtype), bool(propensities)
         )
         program.check_agent_memory(setup, self.num_arms)
-        self._new_core = functools.partial(Core, setup, self.num_arms, dtype)
+        self._new_core = functools.partial(Core, setup, self.num_arms, dtype, later=True)
         self._core = self._new_core()
         self._memory = Memory()
         self._grouping = self._stale = False  # within a group; after a group that was not kept
@@ -516,6 +516,7 @@ class Agent:
         """The tickets that can still be answered, oldest first."""
         with self._lock:
             self._settle()
+            self._core.book.read_propensities()
             book, rows = self._core.book, self._core.book.waiting()
             columns = [book[name][rows].tolist() for name in ("id", "arm", "propensity", "round", "run", "time")]
             if self.names is not None:
@@ -557,6 +558,9 @@ class Agent:
         True
         """
         agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run, propensities=propensities)
+        if agent._shape:  # the journal needs propensities at once
+            agent._new_core = functools.partial(agent._new_core, later=False)
+            agent._core = agent._new_core()
         journal = None
         try:
             journal = Journal(path, agent._about, flush)

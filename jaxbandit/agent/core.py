@@ -1,12 +1,15 @@
 """An agent without lock and file: the learner, its state and its tickets."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxbandit.agent import program
+from jaxbandit.agent.later import BUDGET, Later, Unread
 from jaxbandit.agent.ledger import Change, Ledger
 from jaxbandit.agent.players import Fleet, Single
 from jaxbandit.agent.tables import Decided, Fed
@@ -25,8 +28,15 @@ class Step(NamedTuple):
 class Core:
     """``setup.runs`` has the shape ``()`` for a single learner and ``(fleet,)`` for a fleet."""
 
-    def __init__(self, setup: program.Setup, num_arms: int, dtype: Any):
+    def __init__(self, setup: program.Setup, num_arms: int, dtype: Any, *, later: bool = False):
+        """``later``: a fleet computes its propensities when they are read, if they cost more than the decisions."""
         self._shape = setup.runs.shape
+        self._unread: Unread | None = None
+        if later and self._shape and setup.propensities and program.has_costly_propensity(setup, num_arms):
+            setup = dataclasses.replace(setup, propensities=False)
+            like = jax.eval_shape(lambda setup: program.start(setup, num_arms), setup)
+            size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
+            self._unread = Unread(max(BUDGET // max(size, 1), 1))
         self._player = (Fleet if self._shape else Single)(setup, num_arms)
         self._state: Any = self._player.start()
         self._ledger_of = self._shape, program.decision_like(setup, num_arms).memo, setup.learner.watches_plays, dtype
@@ -63,7 +73,11 @@ class Core:
         ledger = self._ledger
         turn = ledger.turn(acting)
         clock = ledger.clock(turn, forced, None if self.active.all() else self.active)
-        decision, state = self._player.decide(self._state, ledger.inboxes(turn.rows), clock)
+        inboxes = ledger.inboxes(turn.rows)
+        decision, state = self._player.decide(self._state, inboxes, clock)
+        if self._unread is not None:
+            clock = clock._replace(forced=decision.arm)
+            decision = decision._replace(propensity=self._later(inboxes, clock, turn.acting, forced))
         ticket = ledger.tickets(turn, decision, now, keys)
         probabilities = decision.probabilities
         if acting is not None:
@@ -71,9 +85,26 @@ class Core:
             probabilities[:, acting] = decision.probabilities[:, acting]
         return Step(ticket, ledger.change(turn, ticket, decision), state, probabilities)
 
+    def _later(
+        self, inboxes: Sequence[program.Inbox], clock: program.Clock, acting: np.ndarray | None, forced: np.ndarray | None
+    ) -> Later:
+        """The propensities of the runs that act, in their order, from the state as it is now."""
+        player, state = self._player, self._state
+        assert isinstance(player, Fleet)
+
+        def compute() -> np.ndarray:
+            found = player.propensity(state, inboxes, clock)
+            found = found if acting is None else found[acting]
+            return found if forced is None else np.where(forced >= 0, np.ones((), found.dtype), found)
+
+        return Later(compute)
+
     def apply(self, step: Step) -> None:
         """Make a decision take effect. Applying it twice equals applying it once."""
         self._ledger.apply(step.change)
+        later = step.change.tickets["propensity"]
+        if self._unread is not None and isinstance(later, Later):
+            self._unread.add(later)
         self._state, self.probabilities = step.state, step.probabilities
 
     def to_arrays(self) -> dict[str, Any]:

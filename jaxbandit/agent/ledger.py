@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxbandit.agent.later import Later
 from jaxbandit.agent.program import Clock, Decision, Inbox
 from jaxbandit.agent.tickets import Book, Ticket
 
@@ -136,7 +137,9 @@ class Ledger:
         """The tickets (of arrays) of the runs that act."""
         runs = np.arange(len(self.rounds)) if turn.acting is None else turn.acting
         ids = np.arange(self.decided + 1, self.decided + 1 + len(runs))
-        arm, propensity = decision.arm.reshape(-1)[runs], decision.propensity.reshape(-1)[runs]
+        arm, propensity = decision.arm.reshape(-1)[runs], decision.propensity
+        if not isinstance(propensity, Later):
+            propensity = propensity.reshape(-1)[runs]
         return Ticket(ids, arm, propensity, self.rounds[runs] + 1, runs, np.full(len(runs), now), keys)
 
     def change(self, turn: Turn, ticket: Ticket, decision: Decision) -> Change:
@@ -152,7 +155,7 @@ class Ledger:
             watched[place, ticket.run] = ticket.round
         waiting = [np.moveaxis(leaf, -1, 0)[ticket.run] if self._shape else leaf[None] for leaf in memo]
         columns = ticket._asdict() | {"place": place} | dict(zip(self.book.memo_names, waiting, strict=True))
-        columns |= {"propensity": ticket.probability, "probability": decision.probability.reshape(-1)[ticket.run]}
+        columns |= {"propensity": ticket[2], "probability": decision.probability.reshape(-1)[ticket.run]}
         counts = Counts(self.decided + len(ticket.id), rounds, outstanding, turn.total_outstanding, watched)
         return Change(turn.rows, self.book.size, columns, counts)
 

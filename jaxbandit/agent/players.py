@@ -6,7 +6,7 @@ was never made.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from jaxbandit.learners.base import Learner
 MOST_TOGETHER = 5000  # learners of a fleet in one call of the compiled program
 
 
-_deliver, _decide = jax.jit(program.deliver), jax.jit(program.decide)  # of a fleet
+_deliver, _decide, _propensity = (jax.jit(one) for one in (program.deliver, program.decide, program.propensity))  # of a fleet
 
 
 class Letter:
@@ -134,14 +134,21 @@ class BlockPlayer:
 
     def decide(self, state: PyTree, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, Any]:
         """As :meth:`Fleet.decide`, which gives what is of all learners."""
+        decision, state = _decide(self.setup, *self._delivered(state, inboxes, clock))
+        self.setup.learner._check_state(state)
+        return decision, state
+
+    def propensity(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> jax.Array:
+        return _propensity(self.setup, *self._delivered(state, inboxes, clock))
+
+    def _delivered(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Any, Inbox, Clock]:
+        """The state after all inboxes but the last one, that one, and the clock, of these runs."""
         *full, last = (Inbox(filled, *jax.tree.map(lambda leaf: leaf[..., self.runs], rows)) for filled, *rows in inboxes)
         for inbox in full:
             if (inbox.arm >= 0).any():
                 state = _deliver(self.setup, state, inbox)
         mine = jax.tree.map(lambda leaf: leaf[..., self.runs], clock._replace(active=None))._replace(active=clock.active)
-        decision, state = _decide(self.setup, state, last, mine)
-        self.setup.learner._check_state(state)
-        return decision, state
+        return state, last, mine
 
     def fill(self, whole: np.ndarray, part: jax.Array) -> None:
         whole[..., self.runs] = np.asarray(part)
@@ -176,18 +183,33 @@ class Fleet:
         """What was decided, and the states after it. Blocks in which nobody acts are left out."""
         after, joined = dict(state), jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._like)
 
-        def play(blocks: Sequence[BlockPlayer]) -> None:
+        def play(block: BlockPlayer) -> None:
+            decision, new = block.decide(state[block.runs.start], inboxes, clock)
+            after[block.runs.start] = new
+            jax.tree.map(block.fill, joined, decision)
+
+        self._in_all_blocks(play, clock)
+        return joined, after
+
+    def propensity(self, state: dict[int, Any], inboxes: Sequence[Inbox], clock: Clock) -> np.ndarray:
+        """The probabilities ``[fleet]`` of the arms ``clock.forced`` in a decision with these arguments."""
+        found = np.full(self._like.propensity.shape, np.nan, self._like.propensity.dtype)
+        self._in_all_blocks(
+            lambda block: block.fill(found, block.propensity(state[block.runs.start], inboxes, clock)),
+            clock,
+        )
+        return found
+
+    def _in_all_blocks(self, play: Callable[[BlockPlayer], None], clock: Clock) -> None:
+        def play_share(blocks: Sequence[BlockPlayer]) -> None:
             for block in blocks:
                 if clock.acts is None or clock.acts[block.runs].any():
-                    decision, new = block.decide(state[block.runs.start], inboxes, clock)
-                    after[block.runs.start] = new
-                    jax.tree.map(block.fill, joined, decision)
+                    play(block)
 
         if self._threads is None:
-            play(self._blocks)
+            play_share(self._blocks)
         else:
-            list(self._threads.map(play, self._shares))
-        return joined, after
+            list(self._threads.map(play_share, self._shares))
 
     def leaves(self, state: dict[int, Any]) -> list[np.ndarray]:
         """The arrays of a state, to be saved."""

@@ -79,10 +79,14 @@ def start(setup: Setup, num_arms: int) -> Any:
 
 def decision_like(setup: Setup, num_arms: int) -> Decision:
     """Shapes and dtypes of a decision."""
+    return jax.eval_shape(lambda setup: _decide(setup, start(setup, num_arms), first_clock(setup))[0], setup)
+
+
+def first_clock(setup: Setup) -> Clock:
+    """The clock of round 1."""
     zero = np.zeros(setup.runs.shape, np.int32)
     watched = zero[None] if setup.learner.watches_plays else None
-    clock = Clock(None, zero + 1, zero, zero.astype(float_dtype()), zero - 1, None, watched)
-    return jax.eval_shape(lambda setup: _decide(setup, start(setup, num_arms), clock)[0], setup)
+    return Clock(None, zero + 1, zero, zero.astype(float_dtype()), zero - 1, None, watched)
 
 
 def decide(setup: Setup, state: PyTree, inbox: Inbox, clock: Clock) -> tuple[Decision, Any]:
@@ -105,32 +109,61 @@ def deliver(setup: Setup, state: PyTree, inbox: Inbox) -> Any:
     return lax.fori_loop(0, inbox.filled, observe, state)
 
 
-def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
-    t, outstanding, total = (jnp.asarray(value) for value in clock[1:4])
+def propensity(setup: Setup, state: PyTree, inbox: Inbox, clock: Clock) -> jax.Array:
+    """The probabilities ``[...]`` of the arms ``clock.forced`` in a decision that was made before, given the history.
 
-    def words(purpose: int, pair: int = 0) -> randomness.Words:
-        return randomness.fold(randomness.fold(setup.streams[purpose], t), setup.runs, pair)
+    The other arguments are those of the decision.
+    """
+    known = setup.learner.propensity(deliver(setup, state, inbox), _round(setup, clock, set()), jnp.asarray(clock.forced))
+    assert known is not None  # see has_costly_propensity
+    return jnp.broadcast_to(known, setup.runs.shape)
+
+
+def has_costly_propensity(setup: Setup, num_arms: int) -> bool:
+    """Whether the learner draws within its rule and can compute the probability of its arm."""
+    asked: set[str] = set()
+    known: list[bool] = []
+
+    def attempt(setup: Setup) -> Any:
+        state, round = start(setup, num_arms), _round(setup, first_clock(setup), asked)
+        setup.learner.act(state, round)
+        known.append(setup.learner.propensity(state, round, jnp.zeros(setup.runs.shape, jnp.int32)) is not None)
+
+    jax.eval_shape(attempt, setup)
+    return "words" in asked and known[0]
+
+
+def _words(setup: Setup, clock: Clock, purpose: int, pair: int = 0) -> randomness.Words:
+    return randomness.fold(randomness.fold(setup.streams[purpose], jnp.asarray(clock.round)), setup.runs, pair)
+
+
+def _round(setup: Setup, clock: Clock, asked: set[str]) -> Round:
+    """The round as the learner sees it; ``asked`` gets what `act` asks for, known once it is traced."""
+    t, outstanding, total = (jnp.asarray(value) for value in clock[1:4])
 
     def is_outstanding(s: jax.Array) -> jax.Array:
         if clock.watched is None:
             raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         return (s >= 1) & (s < t) & (clock.watched == s).any(0)
 
-    asked: set[str] = set()  # what `act` has asked for, known once it is traced
-
     def draw(pair: int = 0) -> randomness.Words:
         asked.add("words")
-        return words(randomness.LEARNER, pair)
+        return _words(setup, clock, randomness.LEARNER, pair)
 
     def restrict(values: jax.Array) -> jax.Array:
         asked.add("restrict")
         return values if clock.active is None else jnp.where(_rows(clock.active, values), values, jnp.inf)
 
-    round = Round(t, outstanding, total, draw, is_outstanding, restrict, setup.runs.shape)
+    return Round(t, outstanding, total, draw, is_outstanding, restrict, setup.runs.shape)
+
+
+def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
+    asked: set[str] = set()
+    round = _round(setup, clock, asked)
     probabilities, memo, acted = setup.learner.act(state, round)
     if clock.active is not None and "restrict" not in asked:
         probabilities = _renormalised(setup.learner, probabilities, clock.active)
-    drawn = arms.draw(probabilities, randomness.uniform(words(randomness.PLAY).first, setup.grain))
+    drawn = arms.draw(probabilities, randomness.uniform(_words(setup, clock, randomness.PLAY).first, setup.grain))
     forced = jnp.asarray(clock.forced)
     arm = jnp.where(forced >= 0, forced, drawn)
     # A forced arm is played with certainty.

@@ -3,11 +3,13 @@
 Columns in ascending order of id, so that a ticket is found by bisection, and the plays of a run are in order of their rounds.
 """
 
+from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxbandit._core.fields import show
+from jaxbandit.agent.later import Later
 
 WAITING, ARRIVED, GONE = range(3)  # what has arrived is kept until it is delivered, at the run's next decision
 FIRST_ROWS = 64  # rows of a new book; it is made larger when it is full
@@ -17,9 +19,7 @@ class TicketError(ValueError):
     """A ticket that cannot be answered: unknown, answered before, or expired."""
 
 
-class Ticket(NamedTuple):
-    """One decision. In a fleet every field is an array, one entry for each run that decided."""
-
+class _Fields(NamedTuple):
     id: Any  # from 1, in order of the decisions
     arm: Any  # its number, from 0, or its name
     probability: Any  # of the arm given the history; 1 if it was forced; NaN if the learner does not know it
@@ -29,6 +29,21 @@ class Ticket(NamedTuple):
     key: Any = None  # the caller's name for the decision
 
 
+class Ticket(_Fields):
+    """One decision. In a fleet every field is an array, one entry for each run that decided.
+
+    Propensities that cost more than the decisions of a fleet are computed when ``probability`` is read.
+    """
+
+    __slots__ = ()
+
+    @property
+    def probability(self) -> Any:  # type: ignore[override]
+        """The probability of the arm given the history; 1 if it was forced; NaN if the learner does not know it."""
+        value = self[2]
+        return value.read() if isinstance(value, Later) else value
+
+
 class Book:
     """Columns of the tickets that are not done with."""
 
@@ -36,6 +51,7 @@ class Book:
         """``memo``: shape and dtype of each array that waits with a play; ``dtype``: of losses and probabilities."""
         self._expired: set[int] = set()
         self.keys: dict[int, str] = {}  # of the tickets that wait
+        self._later: deque[tuple[np.ndarray, Later]] = deque()  # ids, and propensities that are not in their column yet
         counts = {"id": np.int64, "run": np.int32, "round": np.int32, "arm": np.int32, "status": np.int8, "place": np.int32}
         columns: dict[str, np.ndarray] = {name: np.zeros(FIRST_ROWS, kind) for name, kind in counts.items()}
         columns |= {name: np.zeros(FIRST_ROWS, dtype) for name in ("probability", "propensity", "loss")}
@@ -71,9 +87,32 @@ class Book:
         """Set the rows from ``start`` on, which is at most ``size``. Ids ascend. :meth:`reserve` has made the room."""
         columns, _ = self._table
         end = start + len(values["id"])
+        later = values.get("propensity")
+        if isinstance(later, Later):
+            values = values | {"propensity": np.nan}
+            if not self._later or self._later[-1][1] is not later:
+                self._later.append((values["id"], later))
         for name, column in columns.items():
             column[start:end] = values.get(name, 0)
         self._table = columns, end
+        # Once a call's tickets are answered, nobody but its caller can read its propensities.
+        while self._later and not self._waits(self._later[0][0]):
+            self._later.popleft()
+
+    def _waits(self, ids: np.ndarray) -> bool:
+        """Whether any of these tickets, numbered in a row, waits."""
+        first, last = np.searchsorted(self["id"], [ids[0], ids[-1] + 1]) if len(ids) else (0, 0)
+        return bool((self["status"][first:last] == WAITING).any())
+
+    def read_propensities(self) -> None:
+        """Compute the propensities of all tickets that wait."""
+        while self._later:
+            ids, later = self._later[0]
+            if self._waits(ids):
+                rows = np.minimum(np.searchsorted(self["id"], ids), self.size - 1)
+                here = self["id"][rows] == ids
+                self["propensity"][rows[here]] = later.read()[here]
+            self._later.popleft()
 
     def find(self, ids: np.ndarray, last: int) -> np.ndarray:
         """The rows of tickets that wait, or TicketError; ``last`` is the newest id."""
@@ -126,6 +165,7 @@ class Book:
                 self.keys.pop(id, None)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
+        self.read_propensities()
         kept = np.flatnonzero(self["status"] != GONE)
         keys = {"key_id": np.array([*self.keys], np.int64), "key": np.array([*self.keys.values()], str)}
         expired = np.array(sorted(self._expired), np.int64)

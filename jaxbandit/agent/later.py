@@ -1,0 +1,75 @@
+"""Propensities of a fleet that are computed when they are read: they can cost many times as much as the decisions."""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+BUDGET = 2**28  # bytes of learners' states that unread propensities of one fleet may keep
+
+
+class Later(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array ``[n]`` that is computed when it is first read; it can be used like the array."""
+
+    def __init__(self, compute: Callable[[], np.ndarray]):
+        self._compute: Callable[[], np.ndarray] | None = compute
+        self._value: np.ndarray | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return self._value is not None
+
+    def read(self) -> np.ndarray:
+        """The array. Two threads that read it at the same time compute the same value twice."""
+        compute = self._compute
+        if compute is not None and self._value is None:
+            self._value = compute()
+            self._compute = None  # releases the states
+        assert self._value is not None
+        return self._value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = np.asarray(self.read(), dtype)
+        return value.copy() if copy else value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(one.read() if isinstance(one, Later) else one for one in inputs), **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.read(), name)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.read()[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __repr__(self) -> str:
+        return repr(self.read())
+
+    def __reduce__(self) -> Any:
+        return np.asarray, (self.read(),)
+
+
+class Unread:
+    """The latest propensities of an agent that may still be unread. Only so many keep states; the oldest of more are computed."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._later: deque[weakref.ref[Later]] = deque()
+
+    def add(self, later: Later) -> None:
+        self._later.append(weakref.ref(later))
+        if len(self._later) > self._most:
+            self._later = deque(one for one in self._later if (found := one()) is not None and not found.is_read)
+        if len(self._later) > self._most:
+            oldest = self._later.popleft()()
+            if oldest is not None:
+                oldest.read()
