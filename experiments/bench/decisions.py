@@ -2,6 +2,7 @@
 
     pip install mabwiser vowpalwabbit; python experiments/bench/decisions.py
     python experiments/bench/decisions.py --every    # one agent, every learner of the registry
+    python experiments/bench/decisions.py --durable  # the cost of the flush, with and without groups
 
 Everybody decides on one stream: a loss for each decision and arm, drawn beforehand. Each decision is one `act` and, ten decisions
 later, one `observe`. Wall time is the median of single decisions, so that a busy machine disturbs it little; processor time is that of
@@ -12,6 +13,8 @@ bootstrap models of which one is drawn, which is its kin of Thompson sampling.
 """
 
 import argparse
+import contextlib
+import os
 import tempfile
 import time
 from collections import deque
@@ -125,11 +128,55 @@ def table_of_every_learner() -> None:
         print(f"| {name} | {shown(one)} |")
 
 
+def table_of_durable_agents(learner: Any = None, calls: int = 2000) -> None:
+    """A durable agent by how it commits. A flush is one fsync of the write-ahead log; a group of n decisions shares one."""
+    learner = learner or jb.DelayedThompson()
+    print(
+        "µs of one decision with its feedback, Thompson sampling: wall (median) / processor; flushes of the disk for each decision\n"
+    )
+    print("| | µs | flushes |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        with open(Path(folder, "probe"), "wb", buffering=0) as file:
+            walls = []
+            for _ in range(200):
+                begun = time.perf_counter()
+                file.write(bytes(4096))
+                os.fsync(file.fileno())
+                walls.append(time.perf_counter() - begun)
+            print(f"| write and fsync of 4 kB, alone | {1e6 * np.median(walls):.0f} | 1 |")
+        for size, flush in ((1, True), (10, True), (100, True), (1, False), (None, None)):
+            path, key = Path(folder, f"{size}{flush}.db"), jax.random.key(0)
+            agent = jb.Agent(learner, ARMS, key) if size is None else jb.Agent.open(path, learner, ARMS, key, flush=bool(flush))
+            with agent:
+                one = _in_groups(agent, size or 1, calls)
+            what = "in memory" if size is None else f"groups of {size}" if size > 1 else "each call" if flush else "flush=False"
+            flushes = f"{2 / size if size == 1 else 1 / size:g}" if size and flush else "0"
+            print(f"| {what} | {1e6 * one.wall:.0f} / {1e6 * one.processor:.0f} | {flushes} |", flush=True)
+
+
+def _in_groups(agent: jb.Agent, size: int, calls: int) -> Cost:
+    """``calls`` decisions with their feedback one group later, ``size`` of each in one commit."""
+    before, walls, start = [], [], 0.0
+    first = WARM_UP // size + 1
+    for number in range(first + calls // size):
+        if number == first:
+            start = time.process_time()
+        begun = time.perf_counter()
+        with agent.group() if size > 1 else contextlib.nullcontext():
+            tickets = [agent.act() for _ in range(size)]
+            for ticket in before:
+                agent.observe(ticket.id, STREAM[ticket.id % len(STREAM), ticket.arm])
+        before = tickets
+        walls.append((time.perf_counter() - begun) / size)
+    return Cost(float(np.median(walls[first:])), (time.process_time() - start) / calls)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Decisions per second of a live agent.")
     parser.add_argument("--every", action="store_true", help="one agent, every learner of the registry")
+    parser.add_argument("--durable", action="store_true", help="a durable agent with and without groups")
     options = parser.parse_args()
-    table_of_every_learner() if options.every else table_beside_others()
+    table_of_durable_agents() if options.durable else table_of_every_learner() if options.every else table_beside_others()
 
 
 def table_beside_others() -> None:

@@ -59,7 +59,9 @@ def test_saved_without_being_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "learner", [jb.DelayedUCB1(), jb.TsallisINF("rv"), jb.QPMD(jb.DelayedThompson(), capacity=8)], ids=lambda one: type(one).__name__
+    "learner",
+    [jb.DelayedUCB1(), jb.TsallisINF("rv"), jb.QPMD(jb.DelayedThompson(), capacity=8)],
+    ids=lambda one: type(one).__name__,
 )
 def test_learners_that_need_no_more_than_the_decision(learner):
     ticket = jb.Agent(learner, 3, KEY, fleet=FLEET).act()

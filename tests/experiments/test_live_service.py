@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -164,8 +165,51 @@ def test_wrong_calls(tmp_path):
         assert json.loads(service.call("/status")[1])["outstanding"] == 1
         assert service.call("/feedback", {"ticket": ticket, "expired": True})[0] == 200
         status = json.loads(service.call("/status")[1])
-        assert (status["rounds"], status["outstanding"], status["answered"]) == (1, 0, 1)
+        assert (status["rounds"], status["outstanding"], status["answered"], status["oldest"]) == (1, 0, 1, None)
         assert sum(status["probabilities"].values()) == pytest.approx(1, abs=1e-6)
+    finally:
+        service.kill()
+
+
+def test_what_the_status_shows(tmp_path):
+    """Counts and intervals by arm against SciPy and the caller's own notes, keys, health, and a history that survives a kill."""
+    service, random, shown = Service(tmp_path), np.random.default_rng(0), {}
+    service.start()
+    try:
+        assert json.loads(service.call("/history")[1]) == {"time": [], "decisions": [], "outstanding": []}
+        assert json.loads(service.call("/health")[1]) == {"healthy": True, "rounds": 0}
+        first = json.loads(service.call("/act", {"key": "request 1"})[1])
+        assert json.loads(service.call("/act", {"key": "request 1"})[1]) == first
+        assert service.call("/act", {"key": ""})[0] == 422
+        for _ in range(30):
+            ticket = json.loads(service.call("/act", {})[1])
+            reward = int(random.uniform() < 0.4)
+            shown.setdefault(ticket["arm"], []).append(reward)
+            service.call("/feedback", {"ticket": ticket["ticket"], "reward": reward})
+        before = json.loads(service.call("/status")[1])
+        history = json.loads(service.call("/history")[1])
+        service.kill()
+        service.start()
+        after = json.loads(service.call("/status")[1])
+        assert 0 < before.pop("oldest") < after.pop("oldest") < 600
+        assert after == before
+        for one in after["arms"]:
+            rewards = shown.get(one["arm"], [])
+            assert one["observed"] == len(rewards)
+            assert one["shown"] == len(rewards) + (one["arm"] == first["arm"])
+            if rewards:
+                interval = scipy.stats.binomtest(sum(rewards), len(rewards)).proportion_ci(method="wilson")
+                assert one["reward"] == pytest.approx(np.mean(rewards))
+                assert (one["low"], one["high"]) == pytest.approx(interval, abs=1e-4)
+        later = json.loads(service.call("/history")[1])
+        for one in (history, later):
+            assert len(one["time"]) == len(one["decisions"]) == 120
+            assert (one["decisions"][-1], one["outstanding"][-1]) == (31, 1)
+            assert sorted(one["decisions"]) == one["decisions"]
+        assert later["time"][0] >= history["time"][0]
+        assert service.call("/health")[0] == 200
+        (tmp_path / "campaign.db").rename(tmp_path / "moved.db")
+        assert service.call("/health")[0] == 503
     finally:
         service.kill()
 
@@ -199,18 +243,27 @@ def test_the_page_in_a_browser(tmp_path, browser):
         page.goto(f"http://127.0.0.1:{service.port}/")
         page.wait_for_function("document.getElementById('rounds').textContent === '1'")
         assert page.locator("#answered").inner_text() == "1"
-        assert page.locator("#probabilities dt").count() == 3
+        assert page.locator("#oldest").inner_text() == "–"
+        assert page.locator("#arms tr").count() == 3
         for _ in range(5):
             service.call("/act", {})
         page.wait_for_function("document.getElementById('outstanding').textContent === '5'")
+        assert page.locator("#oldest").inner_text().endswith((" s", " min"))
         status = json.loads(service.call("/status")[1])
-        shown = [text.split() for text in page.locator("#probabilities dt").all_inner_texts()]
-        assert {name: float(x) for name, x in shown} == {name: round(x, 3) for name, x in status["probabilities"].items()}
-        widths = page.locator("#probabilities .bar").evaluate_all("bars => bars.map(bar => parseFloat(bar.style.width))")
+        for number, one in enumerate(status["arms"]):
+            cells = page.locator("#arms tr").nth(number).locator("th, td").all_inner_texts()
+            mean = "–" if one["reward"] is None else f"{one['reward']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+            assert [cells[0], cells[3], cells[4], cells[5]] == [one["arm"], str(one["shown"]), str(one["observed"]), mean]
+            assert float(cells[1]) == round(status["probabilities"][one["arm"]], 3)
+        widths = page.locator("#arms .track div").evaluate_all("bars => bars.map(bar => parseFloat(bar.style.width))")[::2]
         np.testing.assert_allclose(widths, [100 * x for x in status["probabilities"].values()], atol=0.01)
         points = page.locator("#line").get_attribute("points").split()
         heights = [float(point.split(",")[1]) for point in points]
-        assert heights[0] > heights[-1] == 2  # few outstanding plays first, the most last, at the top
+        assert heights[0] > heights[-1] == 2  # few outstanding observations first, the most last, at the top
+        page.reload()  # the chart keeps its history
+        page.wait_for_function("document.getElementById('line').getAttribute('points')?.split(' ').length === 120")
+        again = [float(point.split(",")[1]) for point in page.locator("#line").get_attribute("points").split()]
+        assert again[0] > again[-1] == 2
         service.kill()
         page.wait_for_function("document.getElementById('fault').textContent.includes('does not answer')")
         service.start()
