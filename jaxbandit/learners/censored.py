@@ -12,7 +12,7 @@ from jaxbandit._core.fields import float_dtype, number, pytree_dataclass, static
 from jaxbandit._core.ring import read_row, write_own_row
 from jaxbandit._core.sums import compensated_add
 from jaxbandit.learners.base import Learner, Observation, Round
-from jaxbandit.learners.thompson import beta_odds
+from jaxbandit.learners.thompson import beta_odds, thompson_propensity
 from jaxbandit.learners.ucb import lowest_mean_logit, uniform_over_smallest
 
 BINS = 16  # of ages, narrower for young actions
@@ -68,9 +68,12 @@ class Censored(Learner):
 
     def act(self, state: CensoredState, round: Round) -> tuple[jax.Array, Any, CensoredState]:
         state = self._estimated(self._older(state, round))
+        return self.choose(round, *self._outcomes(state)), (), state
+
+    def _outcomes(self, state: CensoredState) -> tuple[jax.Array, jax.Array]:
+        """Rewards and expected failures ``[K, ...]``."""
         good = jnp.maximum(state.rewards + state.error, 0)
-        failures = jnp.maximum(state.closed - good, 0) + self._failed(state).sum(0)
-        return self.choose(round, good, failures), (), state
+        return good, jnp.maximum(state.closed - good, 0) + self._failed(state).sum(0)
 
     def choose(self, round: Round, rewards: jax.Array, failures: jax.Array) -> jax.Array:
         """Probabilities ``[K, ...]`` from rewards and expected failures ``[K, ...]``."""
@@ -178,7 +181,11 @@ class CensoredThompson(Censored):
     window: int = static(default=1000, low=1, high=1 << 20)
 
     def choose(self, round: Round, rewards: jax.Array, failures: jax.Array) -> jax.Array:
-        return uniform_over_smallest(beta_odds(round.words, 1 + failures, 1 + rewards))
+        return uniform_over_smallest(round.restrict(beta_odds(round.words, 1 + failures, 1 + rewards)))
+
+    def propensity(self, state: CensoredState, round: Round, arm: jax.Array) -> jax.Array:
+        rewards, failures = self._outcomes(self._estimated(self._older(state, round)))
+        return thompson_propensity(round, 1 + failures, 1 + rewards, arm)
 
 
 @pytree_dataclass
@@ -210,4 +217,4 @@ class CensoredKLUCB(Censored):
         total = rewards + failures
         safe = jnp.where(total > 0, total, 1)
         lowest = lowest_mean_logit(failures / safe, rewards / safe, self.alpha * jnp.log(round.time) / safe)
-        return uniform_over_smallest(jnp.where(total > 0, lowest, -jnp.inf))
+        return uniform_over_smallest(round.restrict(jnp.where(total > 0, lowest, -jnp.inf)))

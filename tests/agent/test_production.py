@@ -34,6 +34,8 @@ WEIGHTED = {
     "exp3": jb.Exp3(),
     "sliding-window-thompson": jb.SlidingWindowThompson(window=60),
     "discounted-thompson": jb.DiscountedThompson(0.98),
+    "censored-thompson": jb.CensoredThompson(window=40),
+    "thompson with a prior": jb.DelayedThompson([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]),
 }
 
 
@@ -41,14 +43,21 @@ WEIGHTED = {
     "name", [name if name == "thompson" else pytest.param(name, marks=pytest.mark.thorough) for name in WEIGHTED]
 )
 def test_weighted_estimates(tmp_path, name):
-    """400 learners, 150 rounds: weighted by the propensities, mean losses are within 4 standard errors of the truth."""
+    """400 learners, 150 rounds, delay 7: weighted by the propensities, mean losses are within 4 standard errors of the truth.
+
+    Rejects probabilities given the learner's own draws (1 for Thompson sampling), of another round, and of another posterior.
+    """
     random, fleet, rounds = np.random.default_rng(1), 400, 150
+    delay, waiting = 0 if name == "thompson" else 7, []
     with opened(tmp_path, WEIGHTED[name], fleet=fleet) as agent:
         with agent.group():
-            for _ in range(rounds):
-                ticket = agent.act()
-                arm = np.searchsorted(ARMS, ticket.arm)
-                agent.observe(ticket.id, (random.uniform(size=fleet) < MEANS[arm]).astype(float))
+            for number in range(rounds + delay):
+                if number < rounds:
+                    ticket = agent.act()
+                    arm = np.searchsorted(ARMS, ticket.arm)
+                    waiting.append((ticket.id, (random.uniform(size=fleet) < MEANS[arm]).astype(float)))
+                if number >= delay:
+                    agent.observe(*waiting[number - delay])
         found, frame = agent.estimate(), agent.export()
     assert (abs(found.mean - MEANS) < 4 * found.error).all(), found
     assert (found.error < 0.05).all()
@@ -193,7 +202,9 @@ def test_forced_arms(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "learner", [jb.DelayedThompson(), jb.DelayedUCB1(), jb.Exp3(), jb.TsallisINF()], ids=lambda learner: type(learner).__name__
+    "learner",
+    [jb.DelayedThompson(), jb.DelayedUCB1(), jb.Exp3(), jb.TsallisINF(), jb.CensoredThompson(20), jb.CensoredKLUCB(20)],
+    ids=lambda learner: type(learner).__name__,
 )
 def test_a_withdrawn_arm_is_never_drawn(tmp_path, learner):
     agent = opened(tmp_path, learner)
