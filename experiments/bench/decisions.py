@@ -39,12 +39,12 @@ class Cost(NamedTuple):
     processor: float  # seconds of all threads for one decision, mean
 
 
-def cost(decide: Callable[[], tuple[Any, Any]], feed: Callable[[Any, Any], None], calls: int) -> Cost:
+def cost(decide: Callable[[], tuple[Any, Any]], feed: Callable[[Any, Any], None], calls: int, warm_up: int = WARM_UP) -> Cost:
     """Of one decision with the feedback of one that is ``WAIT`` decisions old; ``decide`` gives a ticket and its arm."""
     waiting: deque = deque()
     times, start = [], 0.0
-    for number in range(WARM_UP + calls):
-        if number == WARM_UP:
+    for number in range(warm_up + calls):
+        if number == warm_up:
             start = time.process_time()
         begun = time.perf_counter()
         ticket, arm = decide()
@@ -52,7 +52,7 @@ def cost(decide: Callable[[], tuple[Any, Any]], feed: Callable[[Any, Any], None]
         if len(waiting) > WAIT:
             feed(*waiting.popleft())
         times.append(time.perf_counter() - begun)
-    return Cost(float(np.median(times[WARM_UP:])), (time.process_time() - start) / calls)
+    return Cost(float(np.median(times[warm_up:])), (time.process_time() - start) / calls)
 
 
 def of_agent(agent: jb.Agent, calls: int) -> Cost:
@@ -181,12 +181,12 @@ def main() -> None:
 
 def table_beside_others() -> None:
     print("µs of one decision: wall (median) / processor; in brackets, how many times the wall time of one agent\n")
-    print("| | one agent | durable | durable, no flush | mabwiser | Vowpal Wabbit |")
-    print("|---|---|---|---|---|---|")
+    print("| | one agent | without propensities | durable | durable, no flush | mabwiser | Vowpal Wabbit |")
+    print("|---|---|---|---|---|---|---|")
     for name, learner in LEARNERS.items():
         key = jax.random.key(0)
         mine = of_agent(jb.Agent(learner, ARMS, key), 2000)
-        cells = [shown(mine)]
+        cells = [shown(mine), shown(of_agent(jb.Agent(learner, ARMS, key, propensities=False), 2000))]
         with tempfile.TemporaryDirectory() as folder:
             for flush in (True, False):
                 with jb.Agent.open(Path(folder, f"{flush}.db"), learner, ARMS, key, flush=flush) as agent:
@@ -196,8 +196,11 @@ def table_beside_others() -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     print(f"\nA fleet of {FLEET:,}: million decisions a second, by wall time (median) / by processor time\n")
     print("| " + " | ".join(LEARNERS) + " |\n" + "|---" * len(LEARNERS) + "|")
+    reading = jb.Agent(jb.DelayedThompson(), ARMS, jax.random.key(0), fleet=FLEET)
+    read = cost(lambda: ((ticket := reading.act()), ticket.probability, ticket.id, ticket.arm)[2:], reading.observe, 4, warm_up=2)
     fleets = [of_agent(jb.Agent(learner, ARMS, jax.random.key(0), fleet=FLEET), 60) for learner in LEARNERS.values()]
     print("| " + " | ".join(f"{FLEET / one.wall / 1e6:.2f} / {FLEET / one.processor / 1e6:.2f}" for one in fleets) + " |")
+    print(f"\nThompson sampling, every propensity read: {FLEET / read.wall / 1e6:.2f} / {FLEET / read.processor / 1e6:.2f}")
 
 
 if __name__ == "__main__":
