@@ -35,12 +35,16 @@ class Later(np.lib.mixins.NDArrayOperatorsMixin):
         return value.copy() if copy else value
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*(one.read() if isinstance(one, Later) else one for one in inputs), **options)
+        if method != "__call__":  # such as np.add.reduce: np.asarray(later) serves these
+            return NotImplemented
+        return ufunc(*(one.read() if isinstance(one, Later) else one for one in inputs), **options)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.read(), name)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.read().shape
+
+    def tolist(self) -> list[Any]:
+        return self.read().tolist()
 
     def __getitem__(self, place: Any) -> Any:
         return self.read()[place]
