@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit._core.arms import inner, one_hot, pick
-from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, show
+from jaxbandit._core.fields import PyTree, float_dtype, is_numeric, pytree_dataclass, show, static
 from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Round
 
@@ -192,6 +193,90 @@ class BestArm:
         # Sums of moving means that ought to be equal differ in their last digits.
         wrong = above > 16 * jnp.finfo(total.dtype).eps
         return {"misidentified": wrong.astype(total.dtype), "simple_regret": jnp.where(wrong, above, 0)}
+
+
+@pytree_dataclass
+class Trajectory:
+    """Arm, loss, delay, arrival and probabilities of chosen runs in chosen rounds: ``result.trajectory``.
+
+    The rounds need not be those that ``record`` asks for. Memory is that of the chosen rounds and runs: K + 4 numbers of 4 bytes
+    for each round of each run. More than 1 GB raises a warning that states the bytes, and more than the machine has an error, both
+    before the first round.
+
+    Args:
+      runs: how many, counted from the first run, or a list of run ids; None for all runs.
+      rounds: how many, counted from round 1, or an ascending list of rounds, such as ``range(900, 1001)``; None for all rounds.
+
+    The outcome is a :class:`jaxbandit.measure.Trajectories`; :func:`jaxbandit.plots.trajectory` draws one run.
+
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(10), rounds=1000, runs=512, seed=0,
+    ...                      measure=[jb.measure.Trajectory(runs=[3, 17], rounds=range(1, 101))])
+    >>> result.trajectory.arm.shape, result.trajectory.probabilities.shape
+    ((100, 2), (100, 2, 2))
+    >>> result.trajectory.to_pandas().groupby("run").loss.sum().shape
+    (2,)
+    """
+
+    runs: Any = static(default=None)
+    rounds: Any = static(default=None)
+
+    def __post_init__(self) -> None:
+        # Static fields are compared and hashed.
+        for name in ("runs", "rounds"):
+            value = vars(self)[name]
+            if isinstance(value, list | tuple | np.ndarray) and is_numeric(value):
+                object.__setattr__(self, name, tuple(np.ravel(value).tolist()))
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+        whole, dtype = jnp.zeros(runs_shape, jnp.int32), float_dtype()
+        return whole, jnp.zeros(runs_shape, dtype), whole, whole, jnp.zeros((num_arms, *runs_shape), dtype)
+
+    def update(self, state: Any, info: RoundInfo) -> Any:
+        x = info.probabilities.astype(state[4].dtype)
+        return info.arm, info.loss, info.delay, info.outstanding, jnp.broadcast_to(x, state[4].shape)
+
+    def read(self, state: Any) -> dict[str, jax.Array]:
+        return {f"trajectory.{name}": array for name, array in zip(self.names(), state, strict=True)}
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """The arrays that are read, in the order of the state."""
+        return "arm", "loss", "delay", "outstanding", "probabilities"
+
+    def chosen_rounds(self, rounds: int) -> np.ndarray:
+        """The rounds up to ``rounds``, ascending."""
+        return self._chosen("rounds", 1, rounds)
+
+    def chosen_runs(self, runs: int, first_run: int) -> np.ndarray:
+        """The ids of the runs, ascending."""
+        return self._chosen("runs", first_run, first_run + runs - 1)
+
+    def _chosen(self, name: str, first: int, last: int) -> np.ndarray:
+        wanted, whole = vars(self)[name], (int, np.integer)
+        if wanted is None:
+            return np.arange(first, last + 1)
+        one = name.removesuffix("s")
+        if isinstance(wanted, whole) and not isinstance(wanted, bool):
+            if not 1 <= wanted <= last - first + 1:
+                raise ValueError(f"measure=[Trajectory({name}={wanted})]: give a number of {name} from 1 to {last - first + 1}")
+            return np.arange(first, first + int(wanted))
+        right = isinstance(wanted, range | tuple) and len(wanted) and all(isinstance(each, whole) for each in wanted)
+        chosen = np.asarray(wanted) if right else np.zeros(0, int)
+        if not right or np.any(np.diff(chosen) <= 0) or chosen[0] < first or chosen[-1] > last:
+            raise ValueError(
+                f"measure=[Trajectory({name}={show(wanted)})]: give how many {name}, or a list of {name}, ascending, from {first} to "
+                f"{last}, where the last {one} is"
+            )
+        return chosen.astype(np.int64)
+
+
+def trajectory_of(measure: Sequence[Any]) -> Trajectory | None:
+    """The :class:`Trajectory` among some measurements."""
+    found = [one for one in measure if isinstance(one, Trajectory)]
+    if len(found) > 1:
+        raise ValueError(f"measure={show(list(measure))}: give one Trajectory, with all the runs and rounds in it")
+    return found[0] if found else None
 
 
 def check_measure(measure: Any) -> None:

@@ -25,7 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit._checks.inputs import given_key, log_spaced
+from jaxbandit._checks.inputs import given_key
+from jaxbandit._checks.records import log_spaced
 from jaxbandit._core import randomness
 from jaxbandit._core.arms import one_hot, pick, sums
 from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass, static

@@ -65,9 +65,6 @@ def _without_point(value: Any) -> str:
     return f"; write {int(value)}" if whole else ""
 
 
-MOST_RECORDS = 10**6  # each is a number for each run
-
-
 def check_rounds(rounds: Any) -> None:
     if not is_whole(rounds, 1, MOST_ROUNDS):
         raise ValueError(f"rounds={show(rounds)}: the number of rounds is a whole number from 1 to 2**30{_without_point(rounds)}")
@@ -87,35 +84,6 @@ def check_runs(runs: Any, first_run: Any) -> None:
 def check_switch(name: str, value: Any, *, or_none: bool = False) -> None:
     if not isinstance(value, bool | np.bool_) and not (or_none and value is None):
         raise TypeError(f"{name}={show(value)}: {name} is {'True, False or None' if or_none else 'True or False'}")
-
-
-def check_record(record: Any, after: int, rounds: int) -> np.ndarray:
-    """The rounds to record, as an array; they ascend from ``after + 1`` and end at ``rounds``."""
-    if not is_numeric(record) or np.ndim(record) != 1 or np.size(record) == 0 or np.asarray(record).dtype.kind == "b":
-        raise ValueError(f"record={show(record)}: give how many rounds to record, or a list of them")
-    array = np.asarray(record)
-    numbers = array.astype(np.float64)  # differences of unsigned numbers would wrap; floats hold every round exactly
-    if np.any(numbers != np.floor(numbers)) or np.any(np.diff(numbers) <= 0) or numbers[0] <= after or numbers[-1] > rounds:
-        raise ValueError(
-            f"record={show(record)}: recorded rounds are whole numbers, ascending, between {after + 1} and rounds={rounds}"
-        )
-    array = array.astype(np.int64)
-    return array if array[-1] == rounds else np.append(array, rounds)
-
-
-def log_spaced(rounds: int, count: int, after: int = 0) -> np.ndarray:
-    """At most ``count`` rounds from ``after + 1`` to ``rounds``, evenly spaced on a log scale; the last is ``rounds``."""
-    spaced = np.round(np.geomspace(after + 1, rounds, count)).astype(np.int64)
-    return np.unique(np.append(spaced, rounds))[-count:] if count > 1 else np.array([rounds])
-
-
-def rounds_to_record(record: Any, rounds: int, after: int = 0) -> np.ndarray:
-    """``record``, a number of rounds or the rounds themselves, as ascending rounds from ``after + 1`` to ``rounds``, the last."""
-    if not isinstance(record, int | np.integer) or isinstance(record, bool):
-        return check_record(record, after, rounds)
-    if not 1 <= record <= MOST_RECORDS:
-        raise ValueError(f"record={show(record)}: record 1 to {MOST_RECORDS:,} rounds, or give a list of rounds")
-    return log_spaced(rounds, int(record), after)
 
 
 def check_outside_transformations(name: str, *arguments: Any) -> None:

@@ -34,6 +34,7 @@ class Records:
     regret: jax.Array  # [C, ...]
     probabilities: jax.Array | None  # [C, K, ...]
     measured: dict[str, jax.Array]  # [C, ..., runs]
+    trajectory: dict[str, jax.Array] | None = None  # [R, ..., S], on the host only: see jaxbandit._engine.trajectories
 
 
 @pytree_dataclass

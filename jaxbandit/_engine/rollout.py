@@ -8,14 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._checks.derivatives import warn_of_derivatives
-from jaxbandit._checks.inputs import MOST_ROUNDS, check_record, check_switch, given_key, rounds_to_record
+from jaxbandit._checks.inputs import MOST_ROUNDS, check_switch, given_key
+from jaxbandit._checks.records import check_record, rounds_to_record
 from jaxbandit._core.fields import arms_first, is_concrete, pytree_dataclass, show
 from jaxbandit._core.sums import Count
 from jaxbandit._engine.mapping import How, play
 from jaxbandit._engine.set_up import checked_game
+from jaxbandit._engine.trajectories import PREFIX, of_rollout, split_rollout
 from jaxbandit.delays import Delays
 from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses
+from jaxbandit.measure import trajectory_of
+from jaxbandit.results.trajectory import Trajectories
 
 
 @pytree_dataclass
@@ -31,6 +35,7 @@ class Rollout:
     outstanding_max: jax.Array  # [...] int32, the largest number of outstanding observations met
     total_delay: Count  # [...] Σ min(d_s, T - s), exact, as two words
     lost: jax.Array  # [...] int32, plays whose feedback never arrives
+    trajectory: Trajectories | None = None  # of ``measure=[jb.measure.Trajectory(...)]``
 
 
 @arms_first
@@ -45,6 +50,7 @@ def rollout(
     runs: int | None = None,
     first_run: int | jax.Array = 0,
     record: Any = 50,
+    spacing: str = "log",
     probabilities: bool = False,
     measure: Sequence[Any] = (),
 ) -> Rollout:
@@ -63,8 +69,9 @@ def rollout(
       seed: a whole number in place of the key; may be traced.
       runs: None for a single run of shape ``()``, or how many, on the last axis.
       first_run: id of the first run, a number (may be traced).
-      record: how many log-spaced rounds to record, or the rounds themselves, ascending; the last is the horizon. With traced
-        ``rounds`` only the latter; nothing is played past ``rounds``, so that later records repeat the last one.
+      record: how many rounds to record, or the rounds themselves, ascending; the last is the horizon. With traced ``rounds``
+        only the latter; nothing is played past ``rounds``, so that later records repeat the last one.
+      spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       probabilities: also record x_t.
       measure: measurements of :mod:`jaxbandit.measure` to make along the way.
 
@@ -81,13 +88,32 @@ def rollout(
     game = jax.tree.map(jnp.asarray, game)
     if isinstance(rounds, jax.Array):
         known = is_concrete(rounds)
-        recorded = jnp.asarray(rounds_to_record(record, int(rounds)) if known else _traced_record(record, rounds), jnp.int32)
+        recorded = rounds_to_record(record, int(rounds), 0, spacing) if known else _traced_record(record, rounds)
+    else:
+        recorded = rounds_to_record(record, rounds, 0, spacing)
+    chosen, places = of_rollout(trajectory_of(measure), game, rounds, runs, first_run)
+    played = recorded if chosen is None else _with_chosen(recorded, chosen, rounds)
+    if isinstance(rounds, jax.Array):
         how = How(None, (), probabilities)
     else:
-        static = rounds_to_record(record, rounds)
-        recorded, how = jnp.asarray(static, jnp.int32), How(int(rounds), tuple(map(int, static)), probabilities)
-    outcome = play(how, game, recorded)
-    return Rollout(recorded, **vars(outcome))
+        how = How(int(rounds), tuple(map(int, played)), probabilities)
+    recorded, played = jnp.asarray(recorded, jnp.int32), jnp.asarray(played, jnp.int32)
+    outcome = vars(play(how, game, played))
+    if chosen is None:
+        return Rollout(recorded, **outcome)
+    chosen = jnp.minimum(jnp.asarray(chosen, jnp.int32), jnp.asarray(rounds, jnp.int32))
+    found = {name: array for name, array in outcome["measured"].items() if name.startswith(PREFIX)}
+    at, trajectory = split_rollout(recorded, chosen, played, found, places, game.runs)
+    others = {name: array for name, array in outcome.pop("measured").items() if name not in found}
+    kept = {"regret": outcome.pop("regret"), "probabilities": outcome.pop("probabilities"), "measured": others}
+    return Rollout(recorded, **jax.tree.map(lambda leaf: leaf[at], kept), **outcome, trajectory=trajectory)
+
+
+def _with_chosen(recorded: Any, chosen: np.ndarray, rounds: Any) -> Any:
+    """The rounds to record, and those of a trajectory; ascending, where they are traced with repetitions."""
+    if is_concrete((recorded, rounds)):
+        return np.union1d(np.asarray(recorded), chosen)
+    return jnp.sort(jnp.concatenate([recorded, jnp.minimum(jnp.asarray(chosen, jnp.int32), jnp.asarray(rounds, jnp.int32))]))
 
 
 def _traced_record(record: Any, rounds: jax.Array) -> jax.Array:

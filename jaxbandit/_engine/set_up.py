@@ -9,7 +9,7 @@ from jaxbandit._checks.inputs import check_game, check_rounds, check_runs
 from jaxbandit._checks.per_run import own_leaves, prepared, values_for_each_run
 from jaxbandit._core.fields import is_concrete
 from jaxbandit._engine.game import Game
-from jaxbandit.measure import check_measure
+from jaxbandit.measure import Trajectory, check_measure
 
 
 def checked_game(
@@ -35,6 +35,8 @@ def checked_game(
         check_rounds(rounds)
     check_runs(1 if runs is None else runs, first_run)
     check_measure(measure)
+    # The chosen runs and rounds are no part of the program.
+    measure = tuple(Trajectory() if isinstance(one, Trajectory) else one for one in measure)
     own = values_for_each_run(learner, losses, delays, runs) if values_per_run and runs is not None else []
     check_game(learner, losses, delays, rounds, int(runs) if runs is not None and any(map(any, own)) else None)
     first = jnp.uint32(int(first_run)) if is_concrete(first_run) else first_run.astype(jnp.uint32)

@@ -20,9 +20,9 @@ from jaxbandit._checks.inputs import (
     check_runs,
     check_switch,
     given_key,
-    rounds_to_record,
     validate_delays,
 )
+from jaxbandit._checks.records import rounds_to_record
 from jaxbandit._core import randomness
 from jaxbandit._core.fields import arms_first, canonical, float_dtype, show
 from jaxbandit._core.ring import with_rows_of
@@ -43,6 +43,16 @@ from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
 from jaxbandit._engine.set_up import checked_game
+from jaxbandit._engine.trajectories import (
+    AT_ONCE,
+    Chosen,
+    assembled,
+    choose,
+    chosen_of_block,
+    recorded_with,
+    separated,
+    with_all_rows,
+)
 from jaxbandit._io.progress import Progress, showing
 from jaxbandit._provenance.identity import check_identity, fingerprint
 from jaxbandit.delays import Delays
@@ -65,6 +75,7 @@ def simulate(
     key: jax.Array | None = None,
     seed: int | None = None,
     record: Any = 50,
+    spacing: str = "log",
     first_run: int = 0,
     resume: Result | None = None,
     probabilities: bool = False,
@@ -86,7 +97,9 @@ def simulate(
       runs: how many runs, with ids ``first_run … first_run + runs - 1``.
       key: a typed key, ``jax.random.key(0)``.
       seed: a whole number in place of the key: ``seed=0`` is ``key=jax.random.key(0)``.
-      record: how many rounds to record, log-spaced, or the rounds themselves; the horizon is always the last.
+      record: how many rounds to record, or the rounds themselves; the horizon is always the last. As many as there are rounds
+        records every one.
+      spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
       resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
         key and runs; the new Result holds the new records.
@@ -115,17 +128,21 @@ def simulate(
     rounds, runs, first_run = int(rounds), int(runs), int(first_run)
     identity = fingerprint(learner, losses, delays, key, measure)
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
-    recorded = rounds_to_record(record, rounds, done)
+    recorded = rounds_to_record(record, rounds, done, spacing)
+    chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done)
     execution = execution_for(game, flags=flags)
     if resume is not None:
         execution = _execution_to_resume(resume.program, execution)
-    stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities)
+    stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities, chosen)
     with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
         records, state, per_run, execution = play_rounds(
             game, execution, stretch, None if resume is None else resume.block_state, bar
         )
     game.learner._check_state(state.learner_state)
-    return assemble(recorded, records, state, per_run=per_run, first_run=first_run, identity=identity, program=execution.about())
+    about = {"first_run": first_run, "identity": identity, "program": execution.about()}
+    return assemble(
+        recorded, records, state, per_run=per_run, **about, trajectory=assembled(chosen, records.trajectory, first_run)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +153,7 @@ class Stretch:
     recorded: np.ndarray  # the rounds to record, ascending; the last is where the stretch ends
     width: int  # places for records in one call of the program: a part of its shape
     probabilities: bool = False  # record x_t too
+    trajectory: Chosen | None = None  # what is kept of other rounds
 
 
 def play_rounds(
@@ -159,10 +177,12 @@ def play_rounds(
     player, game = fitted(game, execution)
     like = start_shapes(player, game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities}
+    most = len(recorded_with(stretch.recorded, stretch.trajectory))
+    width = stretch.width if stretch.trajectory is None else max(stretch.width, min(most, AT_ONCE))
 
     def settle(block: Block) -> Player:
         """Compile for the first device. Accelerators compile for each, at the same time, what is traced here once."""
-        none = np.int32(done), np.full(stretch.width + 1, done, np.int32)
+        none = np.int32(done), np.full(width + 1, done, np.int32)
         state = block.put(start(block.player, block.game))
         if not block.player.execution.one_function:
             advance.eval_shape(block.player, block.game, state, *block.put(none), **options)
@@ -175,18 +195,25 @@ def play_rounds(
         begin = start(player, block.game) if resumed is None else with_rows_of(resumed(kept, block.first, size), like)
         state = block.put(begin)
         at, length, parts = done, first_segment, []
+        wanted = chosen_of_block(stretch.trajectory, block.first, block.runs)
+        every = recorded_with(stretch.recorded, wanted)
         while at < rounds:
             begun = time.perf_counter()
-            before, record, inside = _segment(stretch.recorded, stretch.width, at, length)
+            before, record, inside = _segment(every, width, at, length)
             state, records = advance(player, block.game, state, *block.put((before, record)), **options)
             # A copy: a view would keep the whole array, of which a short segment fills little.
-            parts.append(jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside].copy(), records))
+            new = jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside], records)
+            if wanted is None:
+                parts.append(jax.tree.map(np.copy, new))
+            else:
+                parts.append(separated(new, record[:inside], stretch.recorded, wanted))
             block.played(int(record[-1]) - at)
             at = int(record[-1])
             if time.perf_counter() - begun < TICK / 2:
                 length *= 2
         last = with_rows_of(jax.tree.map(np.asarray, state), kept)
-        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), last, player.execution
+        whole = with_all_rows(jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), wanted)
+        return whole, last, player.execution
 
     blocks = play_blocks(play, player, game, settle=settle, progress=progress)
     per_run, runs = leaves_with_runs(player, game), game.runs.size
@@ -199,8 +226,10 @@ def _segment(recorded: np.ndarray, width: int, done: int, length: int) -> tuple[
 
     The rounds to record are filled up to one width, whatever the segment, by repeating the last round.
     """
-    end = min(done + length, int(recorded[-1]))
-    inside = recorded[(recorded > done) & (recorded <= end)]
+    first = int(np.searchsorted(recorded, done, "right"))
+    # As many records as there are places for, at most.
+    end = min(done + length, int(recorded[min(first + width, len(recorded)) - 1]))
+    inside = recorded[first : int(np.searchsorted(recorded, end, "right"))]
     filled = np.append(inside, np.full(width + 1 - len(inside), end))
     return np.int32(done), filled.astype(np.int32), len(inside)
 

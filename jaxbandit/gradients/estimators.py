@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit._checks.inputs import check_outside_transformations, check_switch, given_key, log_spaced
+from jaxbandit._checks.inputs import check_outside_transformations, check_switch, given_key
+from jaxbandit._checks.records import log_spaced
 from jaxbandit._checks.warn import caller
 from jaxbandit._core.fields import canonical, float_dtype, is_numeric, show
 from jaxbandit._engine.blocks import execution_for

@@ -5,6 +5,7 @@ into the panel given as ``ax``. Both return or use plain matplotlib objects, so 
 needs the extra ``jaxbandit[plot]``.
 """
 
+from jaxbandit.plots.actions import draw_trajectory, trajectory
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
 from jaxbandit.plots.labels import label_curves
 from jaxbandit.plots.panels import draw_estimate, figure, label_logarithms, place_legend, take_literally
@@ -26,6 +27,7 @@ __all__ = [
     "draw_outstanding",
     "draw_probabilities",
     "draw_regret",
+    "draw_trajectory",
     "figure",
     "heatmap",
     "label_curves",
@@ -37,4 +39,5 @@ __all__ = [
     "regret",
     "styles_for",
     "take_literally",
+    "trajectory",
 ]

@@ -19,12 +19,14 @@ from jaxbandit._io.optional import need
 from jaxbandit._provenance.identity import check_identity
 from jaxbandit.results.statistics import Estimate, estimate, failed_share
 from jaxbandit.results.summary import ResultSummary
+from jaxbandit.results.trajectory import Trajectories
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT = 3
-READABLE = (2, 3)  # format 2 has one residual for all runs
+WITH_TRAJECTORY = 4
+READABLE = (2, 3, 4)  # format 2 has one residual for all runs
 
 
 def _axes(*names: str) -> dict[str, tuple[str, ...]]:
@@ -74,6 +76,8 @@ class Result:
     program: dict[str, Any] = field(
         default_factory=dict
     )  # how they were played, see jaxbandit._engine.execution.Execution; empty: not kept
+    # of ``measure=[jb.measure.Trajectory(...)]``
+    trajectory: Trajectories | None = None
 
     def __repr__(self) -> str:
         lost = share(int(self.lost.sum(dtype=np.int64)), self.runs * int(self.rounds[-1]))
@@ -110,7 +114,11 @@ class Result:
         def cut(arrays, axes):
             return np.ascontiguousarray(arrays[0][..., start:stop]) if "run" in axes else arrays[0]
 
-        return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start)
+        kept = self.trajectory
+        if kept is not None:
+            first, last = self.first_run + start, self.first_run + stop - 1
+            kept = kept.take_runs([one for one in kept.runs if first <= one <= last])
+        return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start, trajectory=kept)
 
     def without_state(self) -> "Result":
         """The same without the final state, which is most of a file: nothing can go on from it."""
@@ -118,7 +126,7 @@ class Result:
 
     def at_end(self) -> "Result":
         """The last recorded round alone, with the state: all that going on needs."""
-        return _each_array([self], lambda arrays, axes: arrays[0][-1:] if "round" in axes else arrays[0])
+        return _each_array([self], lambda arrays, axes: arrays[0][-1:] if "round" in axes else arrays[0], trajectory=None)
 
     @classmethod
     def concat_runs(cls, results: Sequence["Result"]) -> "Result":
@@ -137,7 +145,9 @@ class Result:
         waiting = {result.program.get("queue", result.program.get("arrivals", "listed")) for result in results}
         if len(waiting) > 1 or not all(result.state for result in results):
             results = [result.without_state() for result in results]
-        return results[0] if len(results) == 1 else _each_array(results, join, first_run=results[0].first_run)
+        if len(results) == 1:
+            return results[0]
+        return _each_array(results, join, first_run=results[0].first_run, trajectory=_joined_trajectory(results, -1))
 
     @classmethod
     def concat_rounds(cls, results: Sequence["Result"]) -> "Result":
@@ -154,7 +164,10 @@ class Result:
             return np.concatenate(arrays) if "round" in axes else arrays[-1]
 
         last = {"state": results[-1].state, "per_run": results[-1].per_run}
-        return results[0] if len(results) == 1 else _each_array([dataclasses.replace(one, **last) for one in results], join)
+        if len(results) == 1:
+            return results[0]
+        trajectory = _joined_trajectory(results, 0)
+        return _each_array([dataclasses.replace(one, **last) for one in results], join, trajectory=trajectory)
 
     def block_state(self, like: Any, start: int, block: int) -> Any:
         """The state of the runs ``start … start + block - 1``, in the structure of ``like``; padding repeats a run."""
@@ -224,8 +237,10 @@ class Result:
         arrays: dict[str, Any] = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         arrays |= {f"state_{i}": leaf for i, leaf in enumerate(self.state)}
         arrays |= {f"measured_{name}": array for name, array in self.measured.items()}
+        if self.trajectory is not None:
+            arrays |= {f"trajectory_{name}": array for name, array in vars(self.trajectory).items()}
         about = {
-            "format": FORMAT,
+            "format": FORMAT if self.trajectory is None else WITH_TRAJECTORY,
             "first_run": self.first_run,
             "identity": self.identity,
             "per_run": self.per_run,
@@ -248,7 +263,7 @@ class Result:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"Result.load({str(path)!r}): this is not a file written by Result.save") from error
         raise ValueError(
-            f"Result.load({str(path)!r}): format {show(about['format'])} is not known here; this version reads up to {FORMAT}"
+            f"Result.load({str(path)!r}): format {show(about['format'])} is not known here; this version reads up to {READABLE[-1]}"
         )
 
     @classmethod
@@ -258,7 +273,10 @@ class Result:
         state = [arrays.pop(f"state_{i}") for i in range(len(about["per_run"]))]
         measured = {name: arrays.pop(f"measured_{name}") for name in [n[9:] for n in arrays if n.startswith("measured_")]}
         kept = {name: about[name] for name in ("first_run", "identity", "per_run")}
-        result = cls(**arrays, **kept, state=state, measured=measured, program=about.get("program", {}))
+        own = {name[11:]: arrays.pop(name) for name in [n for n in arrays if n.startswith("trajectory_")]}
+        trajectory = Trajectories(**own) if own else None
+        program = about.get("program", {})
+        result = cls(**arrays, **kept, state=state, measured=measured, program=program, trajectory=trajectory)
         result._check()
         return result
 
@@ -339,6 +357,12 @@ def _each_array(
         elif axes:
             new[one.name] = jax.tree.map(lambda *arrays, axes=axes: change(arrays, axes), *values)
     return dataclasses.replace(last, **new, **others)
+
+
+def _joined_trajectory(results: Sequence[Result], axis: int) -> Trajectories | None:
+    parts = [one.trajectory for one in results if one.trajectory is not None]
+    parts = [one for one in parts if one.runs.size] or parts[:1]
+    return Trajectories.concat(parts, axis) if parts else None
 
 
 def _check_alike(results: Sequence[Result], name: str) -> None:

@@ -18,15 +18,14 @@ import numpy as np
 
 from jaxbandit._checks.inputs import (
     check_game,
-    check_record,
     check_rounds,
     check_runs,
     given_key,
-    log_spaced,
     validate_delays,
     validate_learner,
     validate_losses,
 )
+from jaxbandit._checks.records import check_record, spaced
 from jaxbandit._core.fields import canonical, show
 from jaxbandit._engine import blocks
 from jaxbandit._engine.choose import SIZES, block_size
@@ -129,7 +128,7 @@ class Plan:
         """The rounds to record between ``after`` and the horizon."""
         wanted = self.spec.record
         if isinstance(wanted, int):
-            return log_spaced(self.rounds, wanted, after).tolist()
+            return spaced(self.rounds, wanted, after).tolist()
         return [int(t) for t in check_record(wanted, 0, self.rounds) if t > after]
 
 
