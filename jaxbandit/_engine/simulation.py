@@ -21,6 +21,7 @@ from jaxbandit._checks.inputs import (
     check_switch,
     given_key,
     validate_delays,
+    validate_losses,
 )
 from jaxbandit._checks.records import rounds_to_record
 from jaxbandit._core import randomness
@@ -53,12 +54,14 @@ from jaxbandit._engine.trajectories import (
     separated,
     with_all_rows,
 )
+from jaxbandit._engine.until import check_more_runs, check_same_runs, simulate_until
 from jaxbandit._io.progress import Progress, showing
 from jaxbandit._provenance.identity import check_identity, fingerprint
 from jaxbandit.delays import Delays
 from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses
 from jaxbandit.results.result import Result
+from jaxbandit.results.stopping import Until
 
 SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
 TICK = 0.25  # seconds; segments get longer until they take that long
@@ -80,6 +83,7 @@ def simulate(
     resume: Result | None = None,
     probabilities: bool = False,
     measure: Sequence[Any] = (),
+    until: float | str | None = None,
     progress: bool | Progress = False,
 ) -> Result:
     """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
@@ -105,6 +109,10 @@ def simulate(
         key and runs; the new Result holds the new records.
       probabilities: also keep x_t at the recorded rounds.
       measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
+      until: stop when half the 95% interval of the mean regret is this small: a number, ``0.5``, or a share of the mean, ``"2%"``.
+        ``runs`` is then the largest number of runs. The interval, ``result.stopping``, is that of a confidence sequence: it holds
+        for any distribution of the regret, however the number of runs came about. With ``resume``, runs are added to those of an
+        earlier Result.
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
@@ -118,6 +126,42 @@ def simulate(
     """
     check_outside_transformations("simulate", learner, losses, delays, rounds, runs, first_run, key, seed)
     key = given_key(key, seed)
+    options: dict[str, Any] = {"rounds": rounds, "key": key, "record": record, "spacing": spacing, "progress": progress}
+    options |= {"probabilities": probabilities, "measure": measure}
+    if until is None:
+        return simulate_runs(learner, losses, delays, runs=runs, first_run=first_run, resume=resume, **options)
+    wanted = Until.read(until, decided=False)
+    check_runs(runs, first_run)
+    check_rounds(rounds)
+    check_same_runs(learner, losses, delays)
+    validate_losses(losses)
+    if resume is not None:
+        check_more_runs("resume", resume, fingerprint(learner, losses, delays, key, measure), rounds, runs, first_run)
+
+    def more(first: int, count: int) -> Result:
+        return simulate_runs(learner, losses, delays, runs=count, first_run=first, within=(first_run, runs), **options)
+
+    return simulate_until(wanted, losses, int(rounds), int(runs), int(first_run), resume, more)
+
+
+def simulate_runs(
+    learner: Any,
+    losses: Any,
+    delays: Any,
+    *,
+    rounds: int,
+    runs: int,
+    key: jax.Array,
+    record: Any,
+    spacing: str,
+    first_run: int,
+    probabilities: bool,
+    measure: Sequence[Any],
+    progress: bool | Progress,
+    resume: Result | None = None,
+    within: tuple[int, int] | None = None,
+) -> Result:
+    """:func:`simulate` with a fixed number of runs; ``within``: the first run and number of runs that these are a part of."""
     check_runs(runs, first_run)
     check_switch("probabilities", probabilities)
     if not isinstance(progress, Progress):
@@ -129,7 +173,7 @@ def simulate(
     identity = fingerprint(learner, losses, delays, key, measure)
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
     recorded = rounds_to_record(record, rounds, done, spacing)
-    chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done)
+    chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done, within)
     execution = execution_for(game, flags=flags)
     if resume is not None:
         execution = _execution_to_resume(resume.program, execution)

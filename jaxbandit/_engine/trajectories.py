@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit._checks.warn import caller
 from jaxbandit._core.fields import float_dtype, is_concrete
 from jaxbandit._engine.devices import memory
 from jaxbandit._engine.game import Game, Records
@@ -56,7 +57,7 @@ def _check_memory(chosen: Chosen, num_arms: int) -> None:
     if total > (memory() or np.inf):
         raise ValueError(words)
     if total > LARGE:
-        warnings.warn(words, stacklevel=4)
+        warnings.warn(words, stacklevel=caller())
 
 
 def chosen_of_block(chosen: Chosen | None, first: int, runs: int) -> Chosen | None:

@@ -18,6 +18,7 @@ from jaxbandit._io.files import checked_path, read_arrays, whole_file
 from jaxbandit._io.optional import need
 from jaxbandit._provenance.identity import check_identity
 from jaxbandit.results.statistics import Estimate, estimate, failed_share
+from jaxbandit.results.stopping import Stopping
 from jaxbandit.results.summary import ResultSummary
 from jaxbandit.results.trajectory import Trajectories
 
@@ -78,6 +79,8 @@ class Result:
     )  # how they were played, see jaxbandit._engine.execution.Execution; empty: not kept
     # of ``measure=[jb.measure.Trajectory(...)]``
     trajectory: Trajectories | None = None
+    # the interval with which ``until=`` stopped
+    stopping: Stopping | None = None
 
     def __repr__(self) -> str:
         lost = share(int(self.lost.sum(dtype=np.int64)), self.runs * int(self.rounds[-1]))
@@ -118,7 +121,7 @@ class Result:
         if kept is not None:
             first, last = self.first_run + start, self.first_run + stop - 1
             kept = kept.take_runs([one for one in kept.runs if first <= one <= last])
-        return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start, trajectory=kept)
+        return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start, trajectory=kept, stopping=None)
 
     def without_state(self) -> "Result":
         """The same without the final state, which is most of a file: nothing can go on from it."""
@@ -147,7 +150,8 @@ class Result:
             results = [result.without_state() for result in results]
         if len(results) == 1:
             return results[0]
-        return _each_array(results, join, first_run=results[0].first_run, trajectory=_joined_trajectory(results, -1))
+        new = {"first_run": results[0].first_run, "trajectory": _joined_trajectory(results, -1), "stopping": None}
+        return _each_array(results, join, **new)
 
     @classmethod
     def concat_rounds(cls, results: Sequence["Result"]) -> "Result":
@@ -245,6 +249,7 @@ class Result:
             "identity": self.identity,
             "per_run": self.per_run,
             "program": self.program,
+            **({} if self.stopping is None else {"stopping": dataclasses.asdict(self.stopping)}),
             "versions": {"jax": jax.__version__, "numpy": np.__version__},
         }
         arrays["about"] = np.array(json.dumps(about))
@@ -275,6 +280,7 @@ class Result:
         kept = {name: about[name] for name in ("first_run", "identity", "per_run")}
         own = {name[11:]: arrays.pop(name) for name in [n for n in arrays if n.startswith("trajectory_")]}
         trajectory = Trajectories(**own) if own else None
+        kept["stopping"] = Stopping(**about["stopping"]) if "stopping" in about else None
         program = about.get("program", {})
         result = cls(**arrays, **kept, state=state, measured=measured, program=program, trajectory=trajectory)
         result._check()
