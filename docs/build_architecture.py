@@ -33,6 +33,7 @@ ABOUT = {
     "gradients": "derivative of the expected regret; tune",
     "logs": "recorded logs as losses and delays",
     "plots": "figures (matplotlib)",
+    "comparisons": "learners side by side, runs until decided",
     "sweeps": "resumable grids of simulations",
     "testing": "checks for users' own classes",
     "_engine": "what is simulated, and how this machine computes it: blocks of runs, feedback queues, devices",

@@ -8,6 +8,7 @@ from jaxbandit._engine.simulation import simulate
 from jaxbandit._version import __version__ as __version__
 from jaxbandit.advice import Advice, advise
 from jaxbandit.agent import Agent, Ticket, TicketError
+from jaxbandit.comparisons import compare
 from jaxbandit.delays import load_trace
 from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
 from jaxbandit.learners import (
@@ -51,6 +52,7 @@ from jaxbandit.learners import (
 )
 from jaxbandit.logs import Log, load_log
 from jaxbandit.measure import ControlVariates
+from jaxbandit.results.comparison import Comparison
 from jaxbandit.results.result import Result
 from jaxbandit.results.statistics import Estimate
 from jaxbandit.sweeps import ORACLE, Entry, Spec, open_sweep, sweep
@@ -72,6 +74,7 @@ __all__ = [
     "CensoredKLUCB",
     "CensoredThompson",
     "CoLo",
+    "Comparison",
     "ControlVariates",
     "DelayedExp3",
     "DelayedExponentialWeights",
@@ -112,6 +115,7 @@ __all__ = [
     "check_delays",
     "check_learner",
     "check_losses",
+    "compare",
     "delays",
     "extend",
     "hybrid_argmin",

@@ -244,31 +244,32 @@ class Trajectory:
         """The arrays that are read, in the order of the state."""
         return "arm", "loss", "delay", "outstanding", "probabilities"
 
-    def chosen_rounds(self, rounds: int) -> np.ndarray:
+    def chosen_rounds(self, rounds: int) -> Sequence[int]:
         """The rounds up to ``rounds``, ascending."""
         return self._chosen("rounds", 1, rounds)
 
-    def chosen_runs(self, runs: int, first_run: int) -> np.ndarray:
+    def chosen_runs(self, runs: int, first_run: int) -> Sequence[int]:
         """The ids of the runs, ascending."""
         return self._chosen("runs", first_run, first_run + runs - 1)
 
-    def _chosen(self, name: str, first: int, last: int) -> np.ndarray:
-        wanted, whole = vars(self)[name], (int, np.integer)
+    def _chosen(self, name: str, first: int, last: int) -> Sequence[int]:
+        wanted = vars(self)[name]
         if wanted is None:
-            return np.arange(first, last + 1)
-        one = name.removesuffix("s")
-        if isinstance(wanted, whole) and not isinstance(wanted, bool):
+            return range(first, last + 1)  # not an array: there may be more than fit into memory
+        if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool):
             if not 1 <= wanted <= last - first + 1:
                 raise ValueError(f"measure=[Trajectory({name}={wanted})]: give a number of {name} from 1 to {last - first + 1}")
-            return np.arange(first, first + int(wanted))
-        right = isinstance(wanted, range | tuple) and len(wanted) and all(isinstance(each, whole) for each in wanted)
-        chosen = np.asarray(wanted) if right else np.zeros(0, int)
-        if not right or np.any(np.diff(chosen) <= 0) or chosen[0] < first or chosen[-1] > last:
+            return range(first, first + int(wanted))
+        numbers: Sequence[int] = wanted if isinstance(wanted, range | tuple) else ()
+        if isinstance(numbers, range):
+            ascending = numbers.step > 0
+        else:
+            ascending = all(type(one) is int for one in numbers) and bool(np.all(np.diff(numbers) > 0))
+        if not numbers or not ascending or numbers[0] < first or numbers[-1] > last:
             raise ValueError(
-                f"measure=[Trajectory({name}={show(wanted)})]: give how many {name}, or a list of {name}, ascending, from {first} to "
-                f"{last}, where the last {one} is"
+                f"measure=[Trajectory({name}={show(wanted)})]: give how many {name}, or a list of {name}, ascending, from {first} to {last}"
             )
-        return chosen.astype(np.int64)
+        return numbers
 
 
 def trajectory_of(measure: Sequence[Any]) -> Trajectory | None:

@@ -41,7 +41,7 @@ class Program:
         self.plain: Any = jax.jit(function, static_argnames=names)
         self.one_function: Any = jax.jit(marked, static_argnames=names, compiler_options=WIDE)
         self.known: dict[Any, bool] = {}  # shape of a program: whether XLA can emit it as one function
-        self.trying = threading.Lock()
+        self.trying: dict[Any, threading.Lock] = {}  # by shape: programs of different shapes are compiled at the same time
 
     def __call__(self, player: Player, *arguments: Any, **options: Any) -> Any:
         return self.jitted(player)(player, *arguments, **options)
@@ -76,7 +76,7 @@ def settled(program: Program, player: Player, *arguments: Any, **options: Any) -
     leaves, structure = jax.tree.flatten((player, arguments))
     shape = structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), tuple(options.items()), float_dtype()
     plain = not_one_function(player)
-    with program.trying:
+    with program.trying.setdefault(shape, threading.Lock()):  # dict.setdefault is atomic
         if shape not in program.known and "stablehlo.scatter" in program.lower(player, *arguments, **options).as_text():
             program.known[shape] = False  # XLA would refuse it, with a warning on stderr
         if shape not in program.known:

@@ -29,7 +29,13 @@ class Chosen:
 
 
 def choose(
-    measure: Sequence[Any], num_arms: int, rounds: int, runs: int, first_run: int, after: int = 0, within: tuple[int, int] | None = None
+    measure: Sequence[Any],
+    num_arms: int,
+    rounds: int,
+    runs: int,
+    first_run: int,
+    after: int = 0,
+    within: tuple[int, int] | None = None,
 ) -> Chosen | None:
     """What a Trajectory among ``measure`` asks for, of the rounds after ``after``; None if there is none.
 
@@ -39,19 +45,17 @@ def choose(
     if wanted is None:
         return None
     first, count = within or (first_run, runs)
-    found = wanted.chosen_runs(count, first)
-    found = found[(found >= first_run) & (found < first_run + runs)]
-    chosen = Chosen(wanted.chosen_rounds(rounds), found - first_run)
-    chosen = dataclasses.replace(chosen, rounds=chosen.rounds[chosen.rounds > after])
-    _check_memory(chosen, num_arms)
-    return chosen
+    ids, all_rounds = np.asarray(wanted.chosen_runs(count, first), np.int64), wanted.chosen_rounds(rounds)
+    _check_memory(len(all_rounds), len(ids), num_arms)
+    ids, chosen = ids[(ids >= first_run) & (ids < first_run + runs)], np.asarray(all_rounds, np.int64)
+    return Chosen(chosen[chosen > after], ids - first_run)
 
 
-def _check_memory(chosen: Chosen, num_arms: int) -> None:
+def _check_memory(rounds: int, runs: int, num_arms: int) -> None:
     each = 12 + (1 + num_arms) * float_dtype().itemsize
-    total = len(chosen.rounds) * len(chosen.runs) * each
+    total = rounds * runs * each
     words = (
-        f"measure=[Trajectory(…)]: {len(chosen.rounds):,} rounds × {len(chosen.runs):,} runs × {each} bytes are {total / 1e9:,.1f} GB; "
+        f"measure=[Trajectory(…)]: {rounds:,} rounds × {runs:,} runs × {each} bytes are {total / 1e9:,.1f} GB; "
         "choose fewer with runs= and rounds="
     )
     if total > (memory() or np.inf):
@@ -113,12 +117,12 @@ def of_rollout(wanted: Trajectory | None, game: Game, rounds: Any, runs: int | N
         if not is_concrete(first_run) and not isinstance(wanted.runs, int):
             raise ValueError("measure=[Trajectory(runs=…)]: where first_run is traced, give a number of runs")
         first = int(first_run) if is_concrete(first_run) else 0
-        ids = wanted.chosen_runs(runs or 1, first)
+        ids = np.asarray(wanted.chosen_runs(runs or 1, first))
         places = None if runs is None else ids - first
     chosen = wanted.chosen_rounds(last)
     count = 1 if runs is None else len(places) if places is not None else runs
-    _check_memory(Chosen(chosen, np.arange(count)), game.losses.num_arms)
-    return chosen, places
+    _check_memory(len(chosen), count, game.losses.num_arms)
+    return np.asarray(chosen), places
 
 
 def split_rollout(record: Any, chosen: Any, played: Any, measured: dict[str, Any], places: Any, ids: Any) -> tuple[Any, Any]:

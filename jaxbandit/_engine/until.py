@@ -26,7 +26,9 @@ def check_same_runs(*parts: Any) -> None:
     """ValueError where numbers differ between runs: the runs are then not samples of one distribution."""
     for part in parts:
         if any(own_leaves(part)):
-            raise ValueError(f"until=…: {show(part)} has numbers that differ between runs, and runs must be alike; give one number")
+            raise ValueError(
+                f"until=…: {show(part)} has numbers that differ between runs, and runs must be alike; give one number"
+            )
 
 
 def look_every(num_arms: int) -> int:

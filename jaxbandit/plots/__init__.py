@@ -6,6 +6,7 @@ needs the extra ``jaxbandit[plot]``.
 """
 
 from jaxbandit.plots.actions import draw_trajectory, trajectory
+from jaxbandit.plots.compared import differences, draw_differences
 from jaxbandit.plots.curves import bounds, draw_bounds, draw_probabilities, draw_regret, probabilities, regret
 from jaxbandit.plots.labels import label_curves
 from jaxbandit.plots.panels import draw_estimate, figure, label_logarithms, place_legend, take_literally
@@ -21,8 +22,10 @@ __all__ = [
     "against",
     "bounds",
     "delay_histogram",
+    "differences",
     "draw_bounds",
     "draw_delay_histogram",
+    "draw_differences",
     "draw_estimate",
     "draw_outstanding",
     "draw_probabilities",

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 MOST_DRAWN = 2000  # actions; more cannot be told apart
 
 
-def draw_trajectory(panel: "Axes", below: "Axes", trajectory: Result | Trajectories, *, run: int | None = None, title: str = "") -> None:
+def draw_trajectory(
+    panel: "Axes", below: "Axes", trajectory: Result | Trajectories, *, run: int | None = None, title: str = ""
+) -> None:
     """Actions of one run and their feedback in flight, and the outstanding observations ``below``; see :func:`trajectory`."""
     one = _one_run(trajectory, run)
     rounds, arms, arrival = np.asarray(one.rounds), one.arm[:, 0], one.arrival[:, 0]

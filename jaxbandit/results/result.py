@@ -318,7 +318,11 @@ class Result:
         for name, array in self.measured.items():
             between = [f"{name}_{axis}" for axis in range(1, array.ndim - 1)]
             variables[name] = (("round", *between, "run"), array)
-        data = xarray.Dataset(variables, {"round": self.rounds, "run": self.run_ids}, {"residual": self.residual})
+        data = xarray.Dataset(
+            variables,
+            {"round": self.rounds, "run": self.run_ids},
+            {"residual": self.residual, "identity": json.dumps(self.identity)},
+        )
         data.regret.attrs["long_name"] = "pseudo-regret"
         return data
 

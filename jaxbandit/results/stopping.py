@@ -36,7 +36,9 @@ class Until:
             if 0 < share < math.inf:
                 return cls("relative", share)
         also = ", or 'decided'" if decided else ""
-        raise ValueError(f"until={show(until)}: give half the width of an interval, such as 0.5 (of regret) or '2%' (of its mean){also}")
+        raise ValueError(
+            f"until={show(until)}: give half the width of an interval, such as 0.5 (of regret) or '2%' (of its mean){also}"
+        )
 
     def met(self, mean: float, low: float, high: float) -> bool:
         """Whether the interval ``low … high`` is short enough; ``mean`` is what a relative width refers to."""

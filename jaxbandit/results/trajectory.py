@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -62,18 +62,20 @@ class Trajectories:
         """The trajectories of the runs with these ids."""
         missing = sorted(set(map(int, ids)) - set(map(int, self.runs)))
         if missing:
-            raise ValueError(f"take_runs({show(list(ids))}): there is no trajectory of run {missing[0]}; there are {show(self.runs)}")
+            raise ValueError(
+                f"take_runs({show(list(ids))}): there is no trajectory of run {missing[0]}; there are {show(self.runs)}"
+            )
         places = [int(np.flatnonzero(self.runs == one)[0]) for one in ids]
-        arrays = {name: np.ascontiguousarray(getattr(self, name)[..., places]) for name in ("runs", *FIELDS)}
+        arrays = {name: np.ascontiguousarray(vars(self)[name][..., places]) for name in ("runs", *FIELDS)}
         return dataclasses.replace(self, **arrays)
 
     @classmethod
     def concat(cls, parts: "Sequence[Trajectories]", axis: int) -> "Trajectories":
         """Trajectories of later rounds of the same runs (``axis=0``), or of further runs in the same rounds (``axis=-1``), as one."""
         same, along = ("runs", "rounds") if axis == 0 else ("rounds", "runs")
-        if not all(np.array_equal(getattr(one, same), getattr(parts[0], same)) for one in parts):
+        if not all(np.array_equal(vars(one)[same], vars(parts[0])[same]) for one in parts):
             raise ValueError(f"trajectories of different {same} cannot be joined; use the same measure=[Trajectory({same}=…)]")
-        joined = {name: np.concatenate([getattr(one, name) for one in parts], axis) for name in (along, *FIELDS)}
+        joined = {name: np.concatenate([vars(one)[name] for one in parts], axis) for name in (along, *FIELDS)}
         return dataclasses.replace(parts[0], **joined)
 
     def _two_axes(self) -> dict[str, np.ndarray]:
@@ -82,7 +84,11 @@ class Trajectories:
             raise ValueError(
                 f"trajectory of shape {np.shape(self.arm)}: a table needs numbers of one rollout; take one element of each array first"
             )
-        arrays = {name: np.asarray(getattr(self, name)) for name in (*FIELDS, "arrival")}
+        arrays = {
+            name: np.asarray(array)
+            for name, array in {**vars(self), "arrival": self.arrival}.items()
+            if name not in ("rounds", "runs")
+        }
         return {name: array if np.ndim(self.arm) == 2 else array[..., None] for name, array in arrays.items()}
 
     def to_pandas(self) -> Any:

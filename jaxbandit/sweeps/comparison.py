@@ -1,7 +1,6 @@
 """What a sweep says: all learners of one game side by side, paired tests between them, and the bounds that are proved for them."""
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 from jaxbandit import theory
 from jaxbandit.delays import NEVER
 from jaxbandit.learners import BestOfBothWorlds, DelayedExp3, TsallisINF, ZimmertSeldin
+from jaxbandit.results.comparison import Difference, Sample, paired_differences
 from jaxbandit.results.result import Result
-from jaxbandit.results.statistics import holm, paired_test
 from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import AXES, SpecError
@@ -28,7 +27,7 @@ class Curve:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Environment:
     """All learners against one loss law and one delay law."""
 
     name: str  # such as losses0_delays1: for files
@@ -41,16 +40,7 @@ class Comparison:
         return {label: float(result.regret[-1].mean()) for label, result in self.results.items()}
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """Regret of one learner less that of another at the horizon, run by run."""
-
-    mean: float
-    half: float  # of the 95 % interval
-    adjusted: float  # p-value of Student's two-sided test, corrected by Holm for all pairs of the sweep
-
-
-def compare(store: Store) -> list[Comparison]:
+def environments(store: Store) -> list[Environment]:
     """Every pair of losses and delays of a sweep of which a block of runs is there."""
     files = store.to_read()
     cells = _rebuilt(store)
@@ -67,7 +57,7 @@ def compare(store: Store) -> list[Comparison]:
                 bounds[label] = bound
         if results:
             title = f"{store.labels('losses')[j]}; {store.labels('delays')[k]}"
-            found.append(Comparison(f"losses{j}_delays{k}", title, results, bounds))
+            found.append(Environment(f"losses{j}_delays{k}", title, results, bounds))
     return found
 
 
@@ -111,17 +101,11 @@ def proved_bound(cell: Cell, rounds: np.ndarray) -> Curve | None:
     return None
 
 
-def differences(comparisons: Sequence[Comparison]) -> dict[tuple[str, str, str], Difference]:
-    """Every pair of learners in every game; ``(game, one, other) -> Difference`` of one less other, both ways round."""
-    found: dict[tuple[str, str, str], tuple[float, float, float]] = {}
-    for game in comparisons:
-        for one, other in itertools.combinations(game.results, 2):
-            runs = min(game.results[label].regret.shape[1] for label in (one, other))
-            last = [game.results[label].regret[-1, :runs].astype(np.float64) for label in (one, other)]
-            found[game.name, one, other] = paired_test(last[0] - last[1])
-    adjusted = holm([p for _, _, p in found.values()])
+def differences(environments: Sequence[Environment]) -> dict[tuple[str, str, str], Difference]:
+    """Every pair of learners in every environment; ``(environment, one, other) -> Difference``, both ways round."""
+    samples = {one.name: {label: Sample.of(result) for label, result in one.results.items()} for one in environments}
     both = {}
-    for (name, one, other), (mean, half, _), held in zip(found, found.values(), adjusted, strict=True):
-        both[name, one, other] = Difference(mean, half, held)
-        both[name, other, one] = Difference(-mean, half, held)
+    for pair in paired_differences(samples):
+        both[pair.environment, pair.one, pair.other] = pair
+        both[pair.environment, pair.other, pair.one] = pair.reversed()
     return both

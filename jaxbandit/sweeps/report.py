@@ -15,8 +15,9 @@ from jaxbandit._io.files import checked_path, write_whole
 from jaxbandit._io.html import escape, page, svg
 from jaxbandit.plots.panels import save_png
 from jaxbandit.plots.table import SweepTable, words
+from jaxbandit.results.comparison import Difference
 from jaxbandit.sweeps.chart import Line, chart
-from jaxbandit.sweeps.comparison import Comparison, Difference, compare, differences
+from jaxbandit.sweeps.comparison import Environment, differences, environments
 from jaxbandit.sweeps.layout import MismatchError, StoreError, in_plain_words
 from jaxbandit.sweeps.open import open_sweep
 from jaxbandit.sweeps.spec import AXES
@@ -48,7 +49,7 @@ def write_report(
     store = Store.open(folder)
     force = force or out is None
     out = store.path / "report" if out is None else checked_path("report(out=…)", out)
-    games = compare(store)
+    games = environments(store)
     if not games:
         raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
     title = title or store.manifest.get("title") or "Sweep report"
@@ -69,7 +70,7 @@ def write_report(
     return out / "report.html"
 
 
-def _picture(game: Comparison) -> "Figure":
+def _picture(game: Environment) -> "Figure":
     """The curves of a game on linear and on logarithmic axes."""
     figure, panels = plots.figure(columns=2)
     for panel, log in zip(panels, (False, True), strict=True):
@@ -78,7 +79,7 @@ def _picture(game: Comparison) -> "Figure":
     return figure
 
 
-def _body(store: Store, games: Sequence[Comparison], figures: Figures, title: str, text: str) -> list[str]:
+def _body(store: Store, games: Sequence[Environment], figures: Figures, title: str, text: str) -> list[str]:
     pairs = differences(games)
     labels = store.labels("learners")
     counts = " × ".join(f"{count} {axis}" for count, axis in zip(store.shape, AXES, strict=True))
@@ -105,7 +106,7 @@ run, so differences are paired.</p>{partial}
 _PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs that are there.</p>'
 
 
-def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfolded: bool) -> str:
+def _section(game: Environment, pairs: Differences, labels: Sequence[str], unfolded: bool) -> str:
     index = {label: i for i, label in enumerate(labels)}  # of its colour and line style, the same in all games
     means = game.means()
     ranked = sorted(means, key=means.__getitem__)
@@ -116,7 +117,7 @@ def _section(game: Comparison, pairs: Differences, labels: Sequence[str], unfold
 """
 
 
-def _figure(game: Comparison, index: Mapping[str, int], log: bool) -> str:
+def _figure(game: Environment, index: Mapping[str, int], log: bool) -> str:
     """Mean regret with bands, and the bounds; the table beside it is the legend."""
     estimates = {label: result.estimate() for label, result in game.results.items()}
     lines = [Line(bound.rounds, bound.values, plots.look(index[label])[0], "1 4", 1.2) for label, bound in game.bounds.items()]
@@ -152,7 +153,7 @@ def _swatch(index: int) -> str:
     return f'<span class="swatch" style="background:repeating-linear-gradient(90deg,{",".join(stops)})"></span>'
 
 
-def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: Mapping[str, int]) -> str:
+def _table(game: Environment, pairs: Differences, ranked: Sequence[str], index: Mapping[str, int]) -> str:
     best = ranked[0]
     rows = []
     for label in ranked:
@@ -176,7 +177,7 @@ def _table(game: Comparison, pairs: Differences, ranked: Sequence[str], index: M
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _interval_note(game: Comparison) -> str:
+def _interval_note(game: Environment) -> str:
     """What failed runs are, and which intervals cannot be trusted."""
     estimates = {label: result.estimate() for label, result in game.results.items()}
     notes = [f"† {escape(label)}: {escape(one.note)}." for label, one in estimates.items() if one.note]
@@ -184,7 +185,7 @@ def _interval_note(game: Comparison) -> str:
     return f"<p class=small>{' '.join([failed, *notes])}</p>"
 
 
-def _matrix(game: Comparison, pairs: Differences, ranked: Sequence[str]) -> str:
+def _matrix(game: Environment, pairs: Differences, ranked: Sequence[str]) -> str:
     """All pairs, row less column; a star where the difference is significant after correction."""
     if len(ranked) < 3:
         return ""
@@ -203,7 +204,7 @@ def _matrix(game: Comparison, pairs: Differences, ranked: Sequence[str]) -> str:
     )
 
 
-def _delay_line(game: Comparison) -> str:
+def _delay_line(game: Environment) -> str:
     """Delays are the same for all learners unless they depend on the arm: the range over learners says so."""
 
     def span(values: Iterable[float]) -> str:
@@ -219,7 +220,7 @@ def _delay_line(game: Comparison) -> str:
     )
 
 
-def _bound_note(game: Comparison) -> str:
+def _bound_note(game: Environment) -> str:
     if not game.bounds:
         return ""
     sources: dict[str, list[str]] = {}

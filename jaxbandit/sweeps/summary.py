@@ -7,7 +7,8 @@ import numpy as np
 
 from jaxbandit._core.display import interval, number
 from jaxbandit._io.html import escape
-from jaxbandit.sweeps.comparison import Comparison, Difference
+from jaxbandit.results.comparison import Difference
+from jaxbandit.sweeps.comparison import Environment
 
 LEVEL = 0.05
 
@@ -24,7 +25,7 @@ class Win:
     clear: bool  # whether the paired difference is significant after correction
 
 
-def wins(games: Sequence[Comparison], pairs: Mapping[tuple[str, str, str], Difference]) -> list[Win]:
+def wins(games: Sequence[Environment], pairs: Mapping[tuple[str, str, str], Difference]) -> list[Win]:
     """One for each game that has two learners at least."""
     found = []
     for game in games:
@@ -38,7 +39,7 @@ def wins(games: Sequence[Comparison], pairs: Mapping[tuple[str, str, str], Diffe
     return found
 
 
-def in_words(games: Sequence[Comparison], found: Sequence[Win], labels: Sequence[str]) -> str:
+def in_words(games: Sequence[Environment], found: Sequence[Win], labels: Sequence[str]) -> str:
     """A sentence for each learner that wins somewhere, as HTML."""
     if not found:
         return "<p>One learner alone: its regret is below.</p>"
@@ -77,7 +78,7 @@ def _span(values: Sequence[float]) -> str:
     return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
 
 
-def heat_table(games: Sequence[Comparison], labels: Sequence[str]) -> str:
+def heat_table(games: Sequence[Environment], labels: Sequence[str]) -> str:
     """Games x learners: mean regret, coloured by how many times the least of its game it is."""
     rows = []
     for game in games:

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit._core.display import number
 from jaxbandit.sweeps import report
-from jaxbandit.sweeps.comparison import compare, differences, proved_bound
+from jaxbandit.sweeps.comparison import differences, environments, proved_bound
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.store import Store
 from jaxbandit.sweeps.summary import in_words, wins
@@ -130,7 +130,7 @@ def test_the_summary_says_who_wins_where_and_by_how_much(varied):
 
 @pytest.mark.thorough
 def test_a_win_that_is_chance_is_not_called_clear(varied):
-    games = compare(Store.open(varied))[:1]
+    games = environments(Store.open(varied))[:1]
     uniform = games[0].results["coin"]
     noise = np.random.default_rng(0).normal(size=uniform.regret.shape)
     close = dataclasses.replace(
