@@ -207,7 +207,7 @@ class Trajectory:
       runs: how many, counted from the first run, or a list of run ids; None for all runs.
       rounds: how many, counted from round 1, or an ascending list of rounds, such as ``range(900, 1001)``; None for all rounds.
 
-    The outcome is a :class:`jaxbandit.measure.Trajectories`; :func:`jaxbandit.plots.trajectory` draws one run.
+    The outcome is a :class:`jaxbandit.results.trajectory.Trajectories`; :func:`jaxbandit.plots.trajectory` draws one run.
 
     >>> import jaxbandit as jb
     >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(10), rounds=1000, runs=512, seed=0,

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 TRUNCATION = 0.75  # c: no bet risks more than this share of the capital
-STEPS = 60  # halvings of an interval
+STEPS = 40  # halvings of an interval: to 1e-12 of the range
 ROUNDING = 1e-4  # of the range: values may be outside it by the rounding of float32
 
 

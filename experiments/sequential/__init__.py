@@ -1,0 +1,1 @@
+"""Error rates, coverage and runs saved by ``until=``."""
