@@ -11,6 +11,7 @@ MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.measure, jb.plots, *THEORY)
 # What a user is given, or writes a class after, and does not call: a docstring is enough.
 GIVEN = {
     "Bound",
+    "Comparison",
     "Delays",
     "Entry",
     "Estimate",

@@ -272,14 +272,6 @@ class Trajectory:
         return numbers
 
 
-def trajectory_of(measure: Sequence[Any]) -> Trajectory | None:
-    """The :class:`Trajectory` among some measurements."""
-    found = [one for one in measure if isinstance(one, Trajectory)]
-    if len(found) > 1:
-        raise ValueError(f"measure={show(list(measure))}: give one Trajectory, with all the runs and rounds in it")
-    return found[0] if found else None
-
-
 def check_measure(measure: Any) -> None:
     if not isinstance(measure, Sequence) or isinstance(measure, str):
         raise TypeError(f"measure={show(measure)}: give a list of measurements, such as [jb.ControlVariates()]")

@@ -50,8 +50,10 @@ def test_against_scipy(results):
         pair, interval = found.difference(one, other), test.confidence_interval(0.95)
         assert (pair.p, pair.adjusted) == pytest.approx((test.pvalue, adjusted[one, other]), rel=1e-9)
         assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
-        assert found.difference(other, one).mean == -pair.mean == pytest.approx(
-            -(results[one].regret[-1].astype(float) - results[other].regret[-1]).mean()
+        assert (
+            found.difference(other, one).mean
+            == -pair.mean
+            == pytest.approx(-(results[one].regret[-1].astype(float) - results[other].regret[-1]).mean())
         )
         assert found.difference(other, one).low == -pair.high
     means = [one.mean for one in found.learners]
@@ -115,7 +117,15 @@ def test_wrong_arguments(results):
 
 
 def test_sweeps_and_datasets_say_the_same(results, tmp_path):
-    spec = jb.Spec(rounds=200, runs=64, seed=2, record=[50, 200], learners=LEARNERS, losses=[LOSSES], delays={"4": DELAYS, "9": jb.delays.Fixed(9)})
+    spec = jb.Spec(
+        rounds=200,
+        runs=64,
+        seed=2,
+        record=[50, 200],
+        learners=LEARNERS,
+        losses=[LOSSES],
+        delays={"4": DELAYS, "9": jb.delays.Fixed(9)},
+    )
     data = jb.open_sweep(jb.sweep(spec, tmp_path).out)
     swept, direct = jb.compare(data), jb.compare(results)
     assert list(swept.samples) == [f"{data.losses.values[0]}; 4", f"{data.losses.values[0]}; 9"]

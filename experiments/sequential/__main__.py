@@ -23,11 +23,11 @@ POOL, MOST = 8192, 8192
 SETTINGS = {
     "normal-like": (
         {"UCB1": jb.DelayedUCB1(), "Tsallis-INF": jb.TsallisINF(), "KL-UCB": jb.KLUCB()},
-        jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.5]), jb.delays.Fixed(50), 2000,
+        jb.losses.Bernoulli([0.3, 0.5, 0.5, 0.5]), jb.delays.Fixed(50), 2000, "5%",
     ),
     "UCB1 fails": (
         {"UCB1, alpha 0.05": jb.DelayedUCB1(0.05), "UCB1, alpha 0.1": jb.DelayedUCB1(0.1), "KL-UCB": jb.KLUCB()},
-        jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), 10_000,
+        jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), 10_000, "50%",
     ),
 }  # fmt: skip
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict = {}
-    for name, (learners, losses, delays, rounds) in SETTINGS.items():
+    for name, (learners, losses, delays, rounds, until) in SETTINGS.items():
         done = jb.compare(learners, losses, delays, rounds=rounds, runs=POOL, seed=1, record=1)
         pool = np.stack([done.results[""][label].regret[-1].astype(np.float64) for label in learners])
         limits, block = regret_limits(losses, rounds), look_every(losses.num_arms)
@@ -120,8 +120,9 @@ def main() -> None:
             },
             "errors": error_rates(pool, limits, block, options.comparisons),
             "decided": runs_needed(pool, limits, block, options.comparisons),
+            "until": until,
             "stops": {
-                label: coverage(row, limits, Until.read("5%", decided=False), block, options.stops)
+                label: coverage(row, limits, Until.read(until, decided=False), block, options.stops)
                 for label, row in zip(learners, pool, strict=True)
             },
         }
@@ -138,11 +139,20 @@ def tables(found: dict) -> str:
     ]  # fmt: skip
     head = ["regrets", "`until`", "Student at each look", "Student once", "runs saved", "undecided", "wrong sign"]
     second = [
-        [name, label, f"{one['learners'][label]['failed']:.1%}", f"{stop['coverage']:.1%}", f"{stop['student']:.1%}",
+        [name, label, f"{one['learners'][label]['failed']:.1%}", one["until"], f"{stop['coverage']:.1%}", f"{stop['student']:.1%}",
          f"{stop['runs']:,.0f}", f"{stop['reached']:.0%}"]
         for name, one in found.items() for label, stop in one["stops"].items()
     ]  # fmt: skip
-    below = ["regrets", "learner", "failed runs", "coverage of `until`", "of Student's interval", "mean runs", "reached"]
+    below = [
+        "regrets",
+        "learner",
+        "failed runs",
+        "`until`",
+        "coverage of `until`",
+        "of Student's interval",
+        "mean runs",
+        "reached",
+    ]
     return f"{markdown_table(head, first)}\n\n{markdown_table(below, second)}\n"
 
 

@@ -14,11 +14,10 @@ from jaxbandit._core.fields import arms_first, is_concrete, pytree_dataclass, sh
 from jaxbandit._core.sums import Count
 from jaxbandit._engine.mapping import How, play
 from jaxbandit._engine.set_up import checked_game
-from jaxbandit._engine.trajectories import PREFIX, of_rollout, split_rollout
+from jaxbandit._engine.trajectories import PREFIX, of_rollout, split_rollout, trajectory_of
 from jaxbandit.delays import Delays
 from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses
-from jaxbandit.measure import trajectory_of
 from jaxbandit.results.trajectory import Trajectories
 
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._checks.warn import caller
-from jaxbandit._core.fields import float_dtype, is_concrete
+from jaxbandit._core.fields import float_dtype, is_concrete, show
 from jaxbandit._engine.devices import memory
 from jaxbandit._engine.game import Game, Records
-from jaxbandit.measure import Trajectory, trajectory_of
+from jaxbandit.measure import Trajectory
 from jaxbandit.results.trajectory import Trajectories
 
 LARGE = 1 << 30  # bytes above which a warning states the memory
@@ -26,6 +26,14 @@ class Chosen:
 
     rounds: np.ndarray  # [R] ascending
     runs: np.ndarray  # [S] places of the runs, from 0, ascending
+
+
+def trajectory_of(measure: Sequence[Any]) -> Trajectory | None:
+    """The :class:`Trajectory` among some measurements."""
+    found = [one for one in measure if isinstance(one, Trajectory)]
+    if len(found) > 1:
+        raise ValueError(f"measure={show(list(measure))}: give one Trajectory, with all the runs and rounds in it")
+    return found[0] if found else None
 
 
 def choose(
