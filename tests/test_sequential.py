@@ -14,14 +14,13 @@ from jaxbandit.results.stopping import Until
 
 def capitals(values, mean, level):
     """K⁺ and K⁻ after each value, as the formulas of the module say them, one value at a time."""
-    total, squares, n, up, down, found = 0.5, 0.25, 0, 1.0, 1.0, []
-    for value in values:
+    total, squares, up, down, found = 0.5, 0.25, 1.0, 1.0, []
+    for n, value in enumerate(values):
         bet = math.sqrt(2 * math.log(2 / level) / (squares / (n + 1) * (n + 1) * math.log(n + 2)))
         up *= 1 + min(bet, TRUNCATION / mean) * (value - mean)
         down *= 1 - min(bet, TRUNCATION / (1 - mean)) * (value - mean)
-        n += 1
         total += value
-        squares += (value - total / (n + 1)) ** 2
+        squares += (value - total / (n + 2)) ** 2
         found.append((up, down))
     return np.array(found)
 
@@ -87,7 +86,7 @@ def test_the_level_is_held_at_every_number_of_runs(skewed):
 
 
 def test_values_out_of_the_limits_are_refused():
-    with pytest.raises(ValueError, match="regret of a run from 0.5 to 2: it must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"regret of a run from 0\.5 to 2: it must lie between 0 and 1"):
         confidence_interval(np.array([0.5, 2.0]), (0.0, 1.0))
     assert confidence_interval(np.zeros(9), (0.0, 0.0)) == (0.0, 0.0)
     assert p_value(np.zeros(9), (0.0, 0.0)) == 1
