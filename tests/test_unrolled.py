@@ -80,6 +80,16 @@ def test_flat_rounds_are_the_rounds(name):
 
 
 @pytest.mark.thorough
+def test_trajectories_are_the_same():
+    game = made(jb.DelayedUCB1(), L.Bernoulli(MEANS), GEOMETRIC, measure=(jb.measure.Trajectory(),))
+    arrays, vectors = (one[1].measured for one in (played(game), played(game, "unrolled", 64)))
+    assert len(arrays) == 5
+    for name, array in arrays.items():
+        assert array.shape == vectors[name].shape
+        assert np.mean(np.asarray(array) == np.asarray(vectors[name])) > 0.95, name
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["slots", "dense"])
 @pytest.mark.parametrize("evaluation", ["arrays", "unrolled"])
 @pytest.mark.parametrize("learner", [jb.BestOfBothWorlds(31), jb.TsallisINF("rv")], ids=["one arm's row", "every row"])
