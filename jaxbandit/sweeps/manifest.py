@@ -52,6 +52,7 @@ class Manifest(TypedDict):
     runs: int
     seed: int
     record: int | list[int]  # as the spec says it
+    spacing: NotRequired[str]  # "log" where it is missing
     control_variates: bool
     axes: dict[str, list[AxisEntry]]
     horizons: list[Horizon]
@@ -73,6 +74,8 @@ def new_manifest(plan: Plan, here: Environment) -> Manifest:
         "cells": [_cell_entry(cell, 0) for cell in plan.cells],
         "environments": [here],
     }
+    if plan.spec.spacing != "log":
+        made["spacing"] = plan.spec.spacing
     return made | _words(plan)
 
 
@@ -153,7 +156,8 @@ def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[
     """Whether a plan with the store's number of rounds is the plan that the store was begun with."""
     new = new_manifest(plan, {})
     new["record"] = old["record"] if _recorded_alike(old, new["record"]) else wanted
-    if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or new["record"] != old["record"]:
+    same_rounds = new["record"] == old["record"] and new.get("spacing") == old.get("spacing")
+    if [cell["id"] for cell in new["cells"]] != [cell["id"] for cell in old["cells"]] or not same_rounds:
         raise MismatchError(
             f"{folder}: the spec is not the one this sweep was begun with ({difference(old, new)}); "
             "only rounds and runs may be raised, so choose another folder (out=, --out) or undo the edit"
@@ -179,6 +183,9 @@ def difference(old: Manifest, new: Manifest) -> str:
     for name in ("seed", "record", "control_variates"):
         if old[name] != new[name]:
             return f"{name} was {old[name]}, is {new[name]}"
+    spacings = [manifest.get("spacing", "log") for manifest in (old, new)]
+    if spacings[0] != spacings[1]:
+        return f"spacing was {spacings[0]}, is {spacings[1]}"
     for axis in AXES:
         before, now = old["axes"][axis], new["axes"][axis]
         for index, (one, two) in enumerate(zip(before, now, strict=False)):
@@ -279,6 +286,7 @@ def _is_well_formed(manifest: Any) -> bool:
             and _whole(manifest["seed"], 0, 2**32 - 1)
             and isinstance(manifest["control_variates"], bool)
             and all(isinstance(manifest.get(name, ""), str) for name in ("title", "text"))
+            and manifest.get("spacing", "log") in ("log", "linear")
             and (_whole(manifest["record"], 1, 2**30) or all(_whole(t, 1, 2**30) for t in manifest["record"]))
             and set(manifest["axes"]) == set(AXES)
             and all(_is_axis_entry(entry) for axis in AXES for entry in manifest["axes"][axis])

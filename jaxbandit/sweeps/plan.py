@@ -25,7 +25,7 @@ from jaxbandit._checks.inputs import (
     validate_learner,
     validate_losses,
 )
-from jaxbandit._checks.records import check_record, spaced
+from jaxbandit._checks.records import SPACINGS, check_record, spaced
 from jaxbandit._core.fields import canonical, show
 from jaxbandit._engine import blocks
 from jaxbandit._engine.choose import SIZES, block_size
@@ -128,7 +128,7 @@ class Plan:
         """The rounds to record between ``after`` and the horizon."""
         wanted = self.spec.record
         if isinstance(wanted, int):
-            return spaced(self.rounds, wanted, after).tolist()
+            return spaced(self.rounds, wanted, after, self.spec.spacing).tolist()
         return [int(t) for t in check_record(wanted, 0, self.rounds) if t > after]
 
 
@@ -164,6 +164,8 @@ def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
         reader.problem("runs", f"{runs} runs are too many; run ids must stay below 2**32")
     if isinstance(spec.record, int) and not 1 <= spec.record <= 100_000:
         reader.problem("record", f"{show(spec.record)} is not a number of rounds to record, 1 or more")
+    if spec.spacing not in list(SPACINGS):
+        reader.problem("spacing", f"{show(spec.spacing)} is not 'log' or 'linear'")
     reader.check_seed()
     for name in ("title", "text"):
         if not isinstance(vars(spec)[name], str):

@@ -63,7 +63,8 @@ class Spec:
       learners, losses, delays: the three axes: lists, or dicts by names of your own, ``{"MZS22": jb.BestOfBothWorlds(jb.ORACLE)}``.
         A field of an object may be ``jb.ORACLE`` too.
       seed: of the key, ``jax.random.key(seed)``.
-      record: how many log-spaced rounds are recorded, or the rounds themselves.
+      record: how many rounds are recorded, or the rounds themselves.
+      spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
       title, text: the first lines of the report.
       states: keep the state at the horizon, so that ``rounds`` can be raised later; ``False`` saves disk.
@@ -86,6 +87,7 @@ class Spec:
     states: bool = True
     title: str = ""
     text: str = ""
+    spacing: str = "log"
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{_count(vars(self)[axis])} {axis}" for axis in AXES)

@@ -425,3 +425,17 @@ def test_a_manifest_of_four_thousand_million_runs_is_counted_not_listed(copy):
     assert sum(store.unit_counts().values()) == 4 * 2**24
     assert sum(store.done(store.files()).values()) == 12
     assert jb.open_sweep(copy).regret.isel(run=slice(0, 4)).shape == (2, 2, 1, 6, 4)
+
+
+def test_linear_spacing_is_kept_and_checked(tmp_path):
+    """Rejects a sweep that goes on with rounds spaced in another way, and one that forgets the spacing when rounds are raised."""
+    parts = {"learners": [jb.Uniform()], "losses": [jb.losses.Bernoulli([0.2, 0.8])], "delays": [jb.delays.Fixed(1)]}
+    spec = jb.Spec(rounds=40, runs=2, record=4, spacing="linear", **parts)
+    jb.sweep(spec, tmp_path)
+    assert jb.open_sweep(tmp_path)["round"].values.tolist() == [10, 20, 30, 40]
+    with pytest.raises(MismatchError, match="spacing was linear, is log"):
+        jb.sweep(dataclasses.replace(spec, spacing="log"), tmp_path)
+    jb.sweep(spec, tmp_path, rounds=60)
+    assert jb.open_sweep(tmp_path)["round"].values.tolist() == [10, 20, 30, 40, 45, 50, 55, 60]
+    with pytest.raises(jb.sweeps.SpecError, match="spacing: 'even' is not 'log' or 'linear'"):
+        jb.sweep(dataclasses.replace(spec, spacing="even"), tmp_path)
