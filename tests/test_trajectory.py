@@ -59,7 +59,6 @@ def test_any_rounds_and_chunks_resumed_or_cut(monkeypatch, tmp_path):
     np.testing.assert_array_equal(whole.regret, plain.regret)
     assert not whole.measured
     monkeypatch.setattr(trajectories, "AT_ONCE", 7)
-    monkeypatch.setattr(simulation, "AT_ONCE", 7)
     monkeypatch.setattr(simulation, "SEGMENT", 5 * 256 * 3)
     same(simulate(law, jb.measure.Trajectory(runs=IDS), record=[3, 40]).trajectory, whole.trajectory)
     some = simulate(law, jb.measure.Trajectory(runs=IDS, rounds=[2, 3, 50])).trajectory

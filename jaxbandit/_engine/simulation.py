@@ -45,12 +45,12 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
 from jaxbandit._engine.set_up import checked_game
 from jaxbandit._engine.trajectories import (
-    AT_ONCE,
     Chosen,
     assembled,
     choose,
     chosen_of_block,
     recorded_with,
+    records_at_once,
     separated,
     with_all_rows,
 )
@@ -221,8 +221,10 @@ def play_rounds(
     player, game = fitted(game, execution)
     like = start_shapes(player, game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities}
-    most = len(recorded_with(stretch.recorded, stretch.trajectory))
-    width = stretch.width if stretch.trajectory is None else max(stretch.width, min(most, AT_ONCE))
+    width = stretch.width
+    if stretch.trajectory is not None:
+        most = len(recorded_with(stretch.recorded, stretch.trajectory))
+        width = max(width, records_at_once(most, game.losses.num_arms, size))
 
     def settle(block: Block) -> Player:
         """Compile for the first device. Accelerators compile for each, at the same time, what is traced here once."""

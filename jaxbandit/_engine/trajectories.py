@@ -16,7 +16,8 @@ from jaxbandit.measure import Trajectory
 from jaxbandit.results.trajectory import Trajectories
 
 LARGE = 1 << 30  # bytes above which a warning states the memory
-AT_ONCE = 1024  # recorded rounds in one call of the program
+AT_ONCE = 1024  # recorded rounds in one call of the program, at most
+NUMBERS = 1 << 24  # in the records of one call: 64 MB
 PREFIX = "trajectory."
 
 
@@ -70,6 +71,11 @@ def _check_memory(rounds: int, runs: int, num_arms: int) -> None:
         raise ValueError(words)
     if total > LARGE:
         warnings.warn(words, stacklevel=caller())
+
+
+def records_at_once(rounds: int, num_arms: int, block: int) -> int:
+    """How many of ``rounds`` records one call of the program returns."""
+    return min(rounds, AT_ONCE, max(NUMBERS // ((num_arms + 4) * block), 16))
 
 
 def chosen_of_block(chosen: Chosen | None, first: int, runs: int) -> Chosen | None:
