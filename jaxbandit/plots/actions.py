@@ -7,7 +7,8 @@ import numpy as np
 
 from jaxbandit._core.fields import show
 from jaxbandit.delays import NEVER
-from jaxbandit.plots.panels import COLOURS, figure, look
+from jaxbandit.plots.panels import figure
+from jaxbandit.plots.style import COLOURS, look
 from jaxbandit.results.result import Result
 from jaxbandit.results.trajectory import Trajectories
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit._core.fields import show
-from jaxbandit.plots.panels import COLOURS, figure, panel_of
+from jaxbandit.plots.panels import figure, panel_of
+from jaxbandit.plots.style import COLOURS
 from jaxbandit.results.comparison import Comparison, Difference
 
 if TYPE_CHECKING:
