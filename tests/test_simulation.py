@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._checks import cautions
+from jaxbandit._checks import warn
 from jaxbandit._engine import devices, simulation
 from jaxbandit._io.progress import Progress
 from jaxbandit.gradients import estimators
@@ -173,12 +173,12 @@ def test_an_interrupt_ends_soon(monkeypatch):
 
 
 def test_warnings_name_the_line_that_called():
-    cautions._warned.clear()
+    warn._warned.clear()
     estimators._say_once.cache_clear()
     told = (jb.BestOfBothWorlds(1), *GAME[1:])
     with pytest.warns(UserWarning, match="its guarantee does not hold here") as caught:
         jb.simulate(*told, rounds=10_000, runs=1, key=KEY)
-    cautions._warned.clear()
+    warn._warned.clear()
     with pytest.warns(UserWarning, match="its guarantee does not hold here") as again:
         jb.rollout(*told, rounds=jnp.int32(10_000), key=KEY, record=[10_000])
     with pytest.warns(UserWarning, match="'paired' is used") as gradient:
