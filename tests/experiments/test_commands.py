@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.bench import bench
-from experiments.choosing import map
+from experiments.choosing import map, overview
 from experiments.claims import __main__ as claims
 from experiments.claims.harness import runner
 from jaxbandit.cli import app
@@ -18,6 +18,7 @@ TOOLS = {
     "bench": (bench.bench, bench.NAME),
     "claims": (claims.claims, runner.NAME),
     "map": (map.map, map.NAME),
+    "overview": (overview.overview, overview.NAME),
 }
 WRONG = [
     ("bench --out file", "--out file: .*file is a file; give a folder"),
@@ -29,6 +30,7 @@ WRONG = [
     ("claims --out file", "--out file: .*file is a file; give a folder"),
     ("claims --nope", "`python -m experiments.claims --help` lists the options"),
     ("map --out file", "--out file: .*file is a file; give a folder"),
+    ("overview --out file", "--out file: .*file is a file; give a folder"),
 ]
 
 

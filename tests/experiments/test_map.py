@@ -1,9 +1,11 @@
 """The map of the lowest regret over delay and horizon."""
 
+import json
+
 import pytest
 
 import jaxbandit as jb
-from experiments.choosing import map
+from experiments.choosing import map, overview
 
 
 @pytest.mark.thorough
@@ -20,3 +22,23 @@ def test_a_small_map(tmp_path, monkeypatch, capsys):
     rows = told[told.index("stochastic losses:") :].splitlines()[2:4]
     assert all(row.count("Exp3") == 2 for row in rows), rows
     assert "Never lowest: " in told
+
+
+def test_the_overview_sorts_by_the_worst_case(tmp_path, monkeypatch, capsys):
+    """Rows from below by decreasing worst case, and a title computed from the numbers."""
+    monkeypatch.setattr(overview, "ROUNDS", 60)
+    monkeypatch.setattr(overview, "RUNS", 4)
+    kept = ("Delayed Exp3", "Tsallis-INF", overview.BASELINE)
+    monkeypatch.setattr(overview, "ALGORITHMS", {name: overview.ALGORITHMS[name] for name in kept})
+    monkeypatch.setattr(overview, "DESIGNED", ("Delayed Exp3",))
+    drawn = []
+    draw = overview.draw
+    monkeypatch.setattr(overview, "draw", lambda found: drawn.append(draw(found)) or drawn[0])
+    overview.overview(out=tmp_path)
+    numbers = json.loads((tmp_path / "overview.json").read_text())
+    worst = {name: max(mean for mean, _, _ in row.values()) for name, row in numbers.items()}
+    rows = [label.get_text() for label in drawn[0].axes[0].get_yticklabels()]
+    assert rows == sorted(worst, key=lambda name: -worst[name])
+    means = [mean for mean, _, _ in numbers["Delayed Exp3"].values()]
+    assert f"at most {max(means) / min(means):.1f}-fold" in drawn[0].get_suptitle()
+    assert "overview.png" in capsys.readouterr().out
