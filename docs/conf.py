@@ -66,8 +66,9 @@ def link_to_repository(app, docname: str, source: list[str]) -> None:
     Formulas of the claims are written in letters."""
     if docname == "claims":
         source[0] = typeset(source[0])
-    if "/" not in docname:
-        source[0] = re.sub(r"\]\(\.\./(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
+    above = {"": "../", "appendix": "../../"}.get(docname.rpartition("/")[0])
+    if above:
+        source[0] = re.sub(rf"\]\({re.escape(above)}(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
 
 
 def enlarge_on_click(app, page: str, template: str, context: dict, doctree) -> None:

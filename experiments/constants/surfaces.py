@@ -3,7 +3,7 @@
 All points of a game meet the same random numbers. A run to the longest horizon passes through the shorter ones, so that one simulation
 tells of all of them. Where nobody means harm, ``entropy_scale`` is 0 (the regret falls all the way down to it) and what is varied is
 η₀ and ``tsallis_scale``. In step with the delay it is the two scales, with ``linear`` and ``factor`` at (0.1, 0.5): there the regret is flat in
-them (docs/gradients.md).
+them (docs/appendix/gradient_estimators.md).
 """
 
 import math

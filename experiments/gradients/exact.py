@@ -1,4 +1,4 @@
-"""Bias of the jump tangent against exact enumeration, in per cent: the table of docs/gradients.md.
+"""Bias of the jump tangent against exact enumeration, in per cent: the table of docs/appendix/gradient_estimators.md.
 
 PYTHONPATH=. python experiments/gradients/exact.py [ROUNDS [DELAY ...]]
 """

@@ -1,4 +1,4 @@
-"""Standard error × √cost and bias of every estimator, on the learner of the paper: the table of docs/gradients.md.
+"""Standard error × √cost and bias of every estimator, on the learner of the paper: the table of docs/appendix/gradient_estimators.md.
 
     python experiments/gradients/table.py [RUNS]
 
@@ -89,7 +89,7 @@ def main(runs: int) -> None:
                 spread.append(float(found.error.entropy_start) * math.exp(gamma))
                 off = float(found.gradient.entropy_start) * math.exp(gamma) - value
                 bias.append(f"{100 * off / value:+.1f} ± {100 * math.hypot(spread[-1], error) / value:.1f}")
-            # As if 2048 runs had been made: what the table of docs/gradients.md is for.
+            # As if 2048 runs had been made: what the table of docs/appendix/gradient_estimators.md is for.
             cells.append(" / ".join(f"{one * (cost * runs / 2048) ** 0.5:.3g}" for one in spread))
             cells.append(" / ".join(bias))
         print(f"| {name} | {cost:.1f} | " + " | ".join(cells) + " |", flush=True)

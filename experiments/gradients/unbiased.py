@@ -7,7 +7,7 @@ logarithm of ``factor``, T = 500, coins with a gap of .2, 8192 runs by default; 
 is processor time over that of a simulation of as many runs, each the least of five calls after a first one that compiles.
 
 FILE, by default unbiased.json beside this script, gets all numbers after each setting. What it has already, with as many runs,
-is not measured again: the same command goes on where it was stopped, and prints the tables of docs/gradients.md at the end.
+is not measured again: the same command goes on where it was stopped, and prints the tables of docs/appendix/gradient_estimators.md at the end.
 """
 
 import functools

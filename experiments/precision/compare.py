@@ -1,6 +1,6 @@
 """float32 against float64: the mean regret of every learner of the registry over 12 hard games, 4,096 runs each.
 
-    python experiments/precision/compare.py --page docs/precision.md
+    python experiments/precision/compare.py --page docs/appendix/precision.md
 
 What is computed is kept in ``compared.json`` beside this file, so that the same command goes on where it was stopped, and after all is
 there only writes the page. ``--only kl-ucb`` computes some learners alone, ``--again`` computes them anew.
@@ -95,22 +95,26 @@ def page(kept: dict) -> str:
     beyond = [(name, game) for name, row in known.items() for game, one in row.items() if not holds(one)]
     largest = max((abs(one["off"]) / one["regret"] for one in found if one["regret"]), default=0)
     lines = [
-        "# float32 against float64",
+        "---",
+        "orphan: true",
+        "---",
         "",
-        "How far the mean regret in float32 lies from that in float64, in per cent of the latter, ± its standard error: every learner of the",
-        f"registry over {len(GAMES)} games that are hard for numbers of seven digits, {RUNS:,} runs each. Bold is what is off by more than",
-        f"{100 * ALLOWED:g} % beyond {ERRORS} standard errors: {len(beyond)} of {len(found)}. The largest difference is {100 * largest:.2f} %.",
+        "# Appendix: float32 and float64",
         "",
-        "`python experiments/precision/compare.py --page docs/precision.md`",
+        "Relative difference of the mean regret in float32 and in float64, in per cent ± standard error, for every learner of the",
+        f"registry over {len(GAMES)} environments that are numerically hard in float32, {RUNS:,} runs each. Bold: a difference of more than",
+        f"{100 * ALLOWED:g}% beyond {ERRORS} standard errors: {len(beyond)} of {len(found)}. The largest difference is {100 * largest:.2f}%.",
         "",
-        "Both precisions get the same key. A random word is the same in both; float32 uses its upper 23 bits, float64 all 32 (Thompson",
-        "sampling: 23 and 30, and other words for its coins, so that its runs part early and its errors are larger). A run is therefore",
-        "the same in both until a difference below 1.2·10⁻⁷ decides something, and the differences are taken run by run.",
+        "`python experiments/precision/compare.py --page docs/appendix/precision.md`",
         "",
-        "Where the table shows +0.14 for every learner, it is the game: float32 holds 0.50001 as 0.5000100136, a gap that is 0.14 % larger.",
+        "Both precisions use the same key and the same random bits; float32 uses the upper 23 bits, float64 all 32 (Thompson",
+        "sampling: 23 and 30, and other random numbers for its draws, so that runs diverge early and errors are larger). A run is",
+        "identical in both until a difference below 1.2·10⁻⁷ changes a drawn arm. Differences are paired by run.",
+        "",
+        "Where the table shows +0.14 for every learner, the cause is the environment: float32 stores 0.50001 as 0.5000100136, a gap that is 0.14% larger.",
         'Gaps below 10⁻⁶ next to a mean of 0.5 are lost in float32; `jax.config.update("jax_enable_x64", True)` holds them.',
         "",
-        "| | game | means | delay | rounds |",
+        "| | environment | means | delay | rounds |",
         "|---|---|---|---|---|",
         *(
             f"| {index} | {name} | {', '.join(f'{mean:g}' for mean in means)} | {delay} | {rounds} |"

@@ -75,7 +75,7 @@ def test_tables_of_the_page_are_those_of_the_stored_numbers(others, capsys):
         unbiased.show(json.loads((HERE / "unbiased.json").read_text()))
     finally:
         sys.modules.pop("unbiased")
-    page = (HERE.parents[1] / "docs" / "gradients.md").read_text()
+    page = (HERE.parents[1] / "docs" / "appendix" / "gradient_estimators.md").read_text()
     tables = capsys.readouterr().out.strip().split("\n\n")
     assert len(tables) == 4
     assert [table for table in tables if f"\n\n{table}\n\n" not in page] == []

@@ -1,4 +1,4 @@
-"""The theorem of docs/gradients.md: the bias of the jump tangent is a sum over rounds of two errors, of quadrature and of ρ.
+"""The theorem of docs/appendix/gradient_estimators.md: the bias of the jump tangent is a sum over rounds of two errors, of quadrature and of ρ.
 
 Both sides are computed in plain NumPy float64 on every path of small games: the left one as the mean of the estimator less
 the derivative of the expected regret, the right one from the expected regret still to come.
