@@ -1,9 +1,9 @@
-"""Ten million rounds: who wins when the horizon is long, the last table of docs/choosing.md.
+"""Regret after ten million rounds: a table of docs/appendix/regret_tables.md.
 
-Every loss is seen 10 rounds late. The two games of the demo: one arm better by 0.2 (means 0.3 and 0.5), and two arms that take turns
-every 20 rounds, in step with the delay, the others at 0.9; four arms and two.
+Fixed delay 10. The two environments of the demo: stochastic losses (means 0.3 and 0.5) and delay-matched switching (two arms
+alternate every 20 rounds, the others have mean 0.9); four arms and two.
 
-    python experiments/choosing/long.py --out FOLDER              # some five minutes of one core; goes on where it was stopped
+    python experiments/choosing/long.py --out FOLDER              # about five minutes of one core; resumes after an interruption
     python experiments/choosing/long.py --out FOLDER --float64    # the same in float64, in a folder of its own
 """
 
@@ -23,7 +23,7 @@ LEARNERS = {
     "ZS20": jb.ZimmertSeldin(),
     "MZS24": jb.RobustBestOfBothWorlds(),
     "Tsallis-INF": jb.TsallisINF(),
-    "Tsallis-INF rv": jb.TsallisINF("rv"),
+    "Tsallis-INF, RV": jb.TsallisINF("rv"),
     "Delayed Exp3": jb.DelayedExp3(),
 }
 
@@ -33,8 +33,8 @@ def games():
         (arms, name): losses
         for arms in (4, 2)
         for name, losses in (
-            ("stochastic", jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)])),
-            ("in step with the delay", jb.losses.DelayMatchedSwitching(DELAY, arms)),
+            ("stochastic losses", jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)])),
+            ("delay-matched switching", jb.losses.DelayMatchedSwitching(DELAY, arms)),
         )
     }
 
@@ -67,7 +67,7 @@ def main():
             half.rename(file)
     for arms, game in games():
         print(f"\n**{arms} arms, {game}**\n")
-        print("| learner | " + " | ".join(f"T = {horizon:,}" for horizon in HORIZONS) + " |")
+        print("| algorithm | " + " | ".join(f"T = {horizon:,}" for horizon in HORIZONS) + " |")
         print("|---" * (1 + len(HORIZONS)) + "|")
         for name in options.learners:
             regret = np.load(options.out / f"{arms}_{game}_{name}_{options.runs}.npy".replace(" ", "_"))

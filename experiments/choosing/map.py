@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as t_distribution
 
 import jaxbandit as jb
+from experiments.looks import COLOURS, text_on
 from jaxbandit import plots
 from jaxbandit._io.optional import need
 from jaxbandit._io.progress import showing
@@ -33,12 +35,12 @@ def learners(delay: Any) -> dict[str, Any]:
         "Thompson": jb.DelayedThompson(),
         "UCB1": jb.DelayedUCB1(),
         "Tsallis-INF": jb.TsallisINF(),
-        "Tsallis-INF rv": jb.TsallisINF("rv"),
+        "Tsallis-INF, RV": jb.TsallisINF("rv"),
         "Delayed Exp3": jb.DelayedExp3(),
         "ZS20": jb.ZimmertSeldin(),
         "MZS24": jb.RobustBestOfBothWorlds(),
         "MZS22": jb.BestOfBothWorlds(delay),
-        "MZS22, constants 1": jb.BestOfBothWorlds(delay, linear=1.0, factor=1.0),
+        "MZS22, constants (1, 1)": jb.BestOfBothWorlds(delay, linear=1.0, factor=1.0),
     }
 
 
@@ -51,40 +53,64 @@ def games(delay: Any) -> dict[str, Losses]:
     }
 
 
-def played(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean regret and its standard error, ``[game, learner, delay, horizon]``."""
+def simulated(seed: int) -> np.ndarray:
+    """Final regret of every run, ``[environment, learner, delay, horizon, run]``."""
     shape = (len(games(1)), len(learners(1)), len(DELAYS))
-    found = np.zeros((2, *shape, len(HORIZONS)))
+    found = np.zeros((*shape, len(HORIZONS), RUNS))
     with warnings.catch_warnings(), showing(True, math.prod(shape) * RUNS * HORIZONS[-1], "simulating") as bar:
         warnings.simplefilter("ignore")  # bounds that do not apply here are expected
         for game, name, column in np.ndindex(shape):
             delay = DELAYS[column]
-            players = [*learners(delay).values()][name], [*games(delay).values()][game], jb.delays.Fixed(delay, bound=BOUND)
-            result = jb.simulate(*players, rounds=HORIZONS[-1], runs=RUNS, seed=seed, record=HORIZONS, progress=bar)
-            estimate = result.estimate()
-            found[:, game, name, column] = estimate.mean, estimate.error
-    return found[0], found[1]
+            setting = [*learners(delay).values()][name], [*games(delay).values()][game], jb.delays.Fixed(delay, bound=BOUND)
+            result = jb.simulate(*setting, rounds=HORIZONS[-1], runs=RUNS, seed=seed, record=HORIZONS, progress=bar)
+            found[game, name, column] = result.regret
+    return found
 
 
-def draw(panel: Any, title: str, mean: np.ndarray, error: np.ndarray, colours: dict[str, Any]) -> list[str]:
-    """Draw the lowest regret of ``[learner, delay, horizon]`` in each cell; returns the names of the algorithms that have it somewhere.
+def not_worse(regret: np.ndarray, level: float = 0.05) -> np.ndarray:
+    """Whether each algorithm is not significantly worse than the lowest mean of its cell, ``[learner, delay, horizon]``.
 
-    A second name below the number is that of an algorithm within two standard errors of the lowest regret.
+    Paired t-tests over runs ``regret [learner, delay, horizon, run]``, with Holm's correction over all cells and algorithms.
     """
-    names, order = [*colours], mean.argsort(0)
-    for column, row in np.ndindex(mean.shape[1:]):
-        best, second = order[:2, column, row]
-        panel.add_patch(_rectangle(column, row, colours[names[best]]))
-        near = mean[second, column, row] - mean[best, column, row] < 2 * np.hypot(*error[[best, second], column, row])
-        words = f"{mean[best, column, row]:.0f}" + (f"\nor {names[second]}" if near else "")
-        panel.text(column, row, words, ha="center", va="center", fontsize=7 if near else 10, color="white")
+    best = regret.mean(-1).argmin(0)
+    difference = regret - np.take_along_axis(regret, best[None, ..., None], 0)
+    error = difference.std(-1, ddof=1) / np.sqrt(difference.shape[-1])
+    mean = difference.mean(-1)
+    score = np.divide(mean, error, out=np.where(mean > 0, np.inf, 0.0), where=error > 0)
+    chance = t_distribution.sf(score, difference.shape[-1] - 1)
+    rivals = np.arange(len(regret))[:, None, None] != best
+    order = np.argsort(chance[rivals])
+    limits = level / np.arange(rivals.sum(), 0, -1)
+    kept = np.ones(rivals.sum(), bool)
+    kept[order] = ~np.logical_and.accumulate(chance[rivals][order] <= limits)
+    found = np.ones(rivals.shape, bool)
+    found[rivals] = kept
+    return found
+
+
+def draw(panel: Any, title: str, regret: np.ndarray) -> list[str]:
+    """Draw the lowest mean of ``[learner, delay, horizon, run]`` in each cell; returns the names that have it somewhere.
+
+    Names below the number are those of algorithms that are not significantly worse.
+    """
+    names, mean, ties = [*learners(1)], regret.mean(-1), not_worse(regret)
+    winners = mean.argmin(0)
+    for column, row in np.ndindex(winners.shape):
+        best = winners[column, row]
+        colour = COLOURS.get(names[best], "#8A8A8A")
+        panel.add_patch(_rectangle(column, row, colour))
+        others = [name for place, name in enumerate(names) if ties[place, column, row] and place != best]
+        words = f"{mean[best, column, row]:.0f}" + "".join(f"\nor {name}" for name in others)
+        size = 7 if others else 10
+        panel.text(column, row, words, ha="center", va="center", fontsize=size, color=text_on(colour))
     panel.set(xlim=(-0.5, len(DELAYS) - 0.5), ylim=(-0.5, len(HORIZONS) - 0.5), title=title)
     panel.set(xticks=range(len(DELAYS)), xticklabels=DELAYS, xlabel="fixed delay, rounds")
     panel.set(yticks=range(len(HORIZONS)), yticklabels=[f"{horizon:,}" for horizon in HORIZONS], ylabel="horizon, rounds")
     for side in panel.spines.values():
         side.set_visible(False)
+    panel.grid(False)
     panel.tick_params(length=0)
-    return [names[one] for one in np.unique(order[0])]
+    return [names[one] for one in np.unique(winners)]
 
 
 def _rectangle(column: int, row: int, colour: Any) -> Any:
@@ -112,29 +138,30 @@ def map(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
     print(
         f"{len(learners(1))} learners, {RUNS} runs x {HORIZONS[-1]} rounds each, {ARMS} arms; environments: {', '.join(games(1))}"
     )
-    mean, error = played(seed)
-    worst = mean.argmax(0)[None]
+    found = simulated(seed)
+    worst = found.mean(-1).argmax(0)[None, ..., None]
     views = {
-        "stochastic losses": (mean[0], error[0]),
-        "worst case over three environments": tuple(np.take_along_axis(one, worst, 0)[0] for one in (mean, error)),
+        "stochastic losses": found[0],
+        "worst case over three environments": np.take_along_axis(found, worst, 0)[0],
     }
-    palette = need("matplotlib", "plot", "a figure").colormaps["tab10"]
-    colours = {name: palette(place) for place, name in enumerate(learners(1))}
     figure, panels = plots.figure(columns=2)
     winners: set[str] = set()
-    for panel, (title, (regret, width)) in zip(panels, views.items(), strict=True):
-        winners |= {*draw(panel, title, regret, width, colours)}
+    names = [*learners(1)]
+    for panel, (title, regret) in zip(panels, views.items(), strict=True):
+        winners |= {*draw(panel, title, regret)}
         print(f"\n{title}: lowest regret\n{'rounds':>8}" + "".join(f"{f'delay {delay}':>22}" for delay in DELAYS))
+        mean = regret.mean(-1)
         for row in reversed(range(len(HORIZONS))):
             cells = [
-                f"{[*colours][regret[:, column, row].argmin()]} {regret[:, column, row].min():.0f}"
-                for column in range(len(DELAYS))
+                f"{names[mean[:, column, row].argmin()]} {mean[:, column, row].min():.0f}" for column in range(len(DELAYS))
             ]
             print(f"{HORIZONS[row]:8,}" + "".join(f"{cell:>22}" for cell in cells))
-    handles = [_rectangle(0, 0, colours[name]) for name in colours if name in winners]
-    figure.legend(handles, [name for name in colours if name in winners], loc="outside lower center", ncols=5, frameon=False)
+    shown = [name for name in names if name in winners]
+    handles = [_rectangle(0, 0, COLOURS.get(name, "#8A8A8A")) for name in shown]
+    figure.legend(handles, shown, loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle("Lowest regret: Thompson sampling in most cells; RV and Tsallis-INF in the worst case at short delays", fontsize=12)
     save_png(figure, out / "map.png")
-    losers = ", ".join(name for name in colours if name not in winners)
+    losers = ", ".join(name for name in names if name not in winners)
     print(f"\nThe figure is {out / 'map.png'} ({time.perf_counter() - start:.0f} s). Never lowest: {losers}.")
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import jaxbandit as jb
@@ -42,3 +43,17 @@ def test_the_overview_sorts_by_the_worst_case(tmp_path, monkeypatch, capsys):
     means = [mean for mean, _, _ in numbers["Delayed Exp3"].values()]
     assert f"at most {max(means) / min(means):.1f}-fold" in drawn[0].get_suptitle()
     assert "overview.png" in capsys.readouterr().out
+
+
+def test_ties_of_the_map_are_paired_and_corrected():
+    """A shared noise cancels in pairs; one weak difference among many cells is no discovery."""
+    draw = np.random.default_rng(0)
+    shared = 10 * draw.normal(size=(1, 4, 5, 64))
+    regret = np.concatenate([shared, shared + 0.5 + 0.1 * draw.normal(size=shared.shape)])
+    assert not map.not_worse(regret)[1].any()  # an unpaired test sees nothing in noise of 10
+    equal = draw.normal(size=(2, 4, 5, 64))
+    assert map.not_worse(equal).all()
+    assert map.not_worse(np.stack([equal[0], equal[0]])).all()  # the same runs
+    one = equal.copy()
+    one[1, 0, 0] += 5
+    assert map.not_worse(one).sum() == one[..., 0].size - 1
