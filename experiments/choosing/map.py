@@ -91,16 +91,17 @@ def not_worse(regret: np.ndarray, level: float = 0.05) -> np.ndarray:
 def draw(panel: Any, title: str, regret: np.ndarray) -> list[str]:
     """Draw the lowest mean of ``[learner, delay, horizon, run]`` in each cell; returns the names that have it somewhere.
 
-    Names below the number are those of algorithms that are not significantly worse.
+    Names below the number are those of algorithms that are not significantly worse. A cell in which all are tied is grey.
     """
     names, mean, ties = [*learners(1)], regret.mean(-1), not_worse(regret)
     winners = mean.argmin(0)
     for column, row in np.ndindex(winners.shape):
         best = winners[column, row]
-        colour = COLOURS.get(names[best], "#8A8A8A")
-        panel.add_patch(_rectangle(column, row, colour))
         others = [name for place, name in enumerate(names) if ties[place, column, row] and place != best]
-        words = f"{mean[best, column, row]:.0f}" + "".join(f"\nor {name}" for name in others)
+        colour = "#D0D0D0" if len(others) == len(names) - 1 else COLOURS.get(names[best], "#8A8A8A")
+        panel.add_patch(_rectangle(column, row, colour))
+        named = f"\n{len(others) + 1} tied" if len(others) > 2 else "".join(f"\nor {name}" for name in others)
+        words = f"{mean[best, column, row]:.0f}{named}"
         size = 7 if others else 10
         panel.text(column, row, words, ha="center", va="center", fontsize=size, color=text_on(colour))
     panel.set(xlim=(-0.5, len(DELAYS) - 0.5), ylim=(-0.5, len(HORIZONS) - 0.5), title=title)
@@ -159,7 +160,7 @@ def map(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
     shown = [name for name in names if name in winners]
     handles = [_rectangle(0, 0, COLOURS.get(name, "#8A8A8A")) for name in shown]
     figure.legend(handles, shown, loc="outside lower center", ncols=5, frameon=False)
-    figure.suptitle("Lowest regret: Thompson sampling in most cells; RV and Tsallis-INF in the worst case at short delays", fontsize=12)
+    figure.suptitle("Lowest regret: Thompson sampling in most cells; Tsallis-INF in the worst case at short delays", fontsize=12)
     save_png(figure, out / "map.png")
     losers = ", ".join(name for name in names if name not in winners)
     print(f"\nThe figure is {out / 'map.png'} ({time.perf_counter() - start:.0f} s). Never lowest: {losers}.")

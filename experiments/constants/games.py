@@ -9,8 +9,8 @@ import jaxbandit as jb
 
 ARMS, DELAYS, HORIZONS = (2, 4, 10), (4, 16, 64), (1000, 3000, 10_000)
 GAP = 0.2
-BENIGN = ("stochastic", "moving together")
-REGIMES = (*BENIGN, "in step with the delay")
+BENIGN = ("stochastic", "stochastically constrained")
+REGIMES = (*BENIGN, "delay-matched switching")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Game:
         """The law of the regime."""
         if self.regime == "stochastic":  # one arm is better by the gap
             return jb.losses.Bernoulli([0.5 - self.gap] + [0.5] * (self.arms - 1))
-        if self.regime == "moving together":  # means move, the gap does not
+        if self.regime == "stochastically constrained":  # means move, the gap does not
             return jb.losses.StochasticallyConstrained(self.gap, arms=self.arms)
         return jb.losses.DelayMatchedSwitching(self.delay, self.arms)  # has no gap
 

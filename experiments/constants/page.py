@@ -32,7 +32,7 @@ def write(rows: dict[str, Row], beside: dict[str, Any], tried: dict[str, Any], l
             raise ValueError(f"{PAGE}: there must be one place for {name}")
     write_whole(PAGE, text)
     with whole_file(PAGE.with_suffix(".png")) as file:
-        _figure(tried, limit).savefig(file, dpi=110)
+        _figure(tried, limit).savefig(file, dpi=150)
 
 
 def _rows(rows: dict[str, Row], beside: dict[str, Any]) -> str:
@@ -59,7 +59,7 @@ def _short(regret: float) -> str:
 
 def _crossed(regrets: list[list[list[float]]]) -> str:
     lines = ["| constants | " + " | ".join(REGIMES) + " |", "|---" * (1 + len(REGIMES)) + "|"]
-    names = ("of the paper", *(f"rule for *{regime}*" for regime in REGIMES))
+    names = ("of MZS22", *(f"rule for *{regime}*" for regime in REGIMES))
     for name, row in zip(names, regrets, strict=True):
         lines.append(f"| {name} | " + " | ".join(_pair(*one) for one in row) + " |")
     return "\n".join(lines)
@@ -78,7 +78,7 @@ def _verdict(tried: dict[str, Any], limit: float, share: float) -> str:
             ratios = np.array([tried[str(cell)]["ratio"][who][0] for cell in cells])
             strict = np.array([_beside_the_best(tried[str(cell)], who) for cell in cells])
             good = int((ratios <= limit).sum())
-            judged = "" if kinds != JUDGED else f": **{'met' if good >= share * len(cells) else 'missed'}** ({share:.0%} asked)"
+            judged = "" if kinds != JUDGED else f": **{'met' if good >= share * len(cells) else 'missed'}** ({share:.0%} required)"
             lines.append(
                 f"| {who} | {' and '.join(kinds)} | {good} of {len(cells)}{judged} | {np.median(ratios):.3f} | {ratios.max():.3f} "
                 f"| {int((strict <= limit).sum())} of {len(cells)} |"
@@ -104,7 +104,7 @@ def _trial(tried: dict[str, Any]) -> str:
     for kind, cells in TRIALS.items():
         lines += [
             f"\n**{kind}**\n",
-            "| regime | game | paper's constants | table | rule | tuned for it | table / tuned | rule / tuned |",
+            "| losses | environment | paper's constants | table | rule | tuned | table / tuned | rule / tuned |",
         ]
         lines.append("|---" * 8 + "|")
         for cell in cells:
@@ -120,7 +120,7 @@ def _pair(mean: float, error: float) -> str:
 
 
 def _figure(tried: dict[str, Any], limit: float) -> Any:
-    """Left: how much of the paper's regret is left with the copied constants. Right: beside constants tuned for the very game."""
+    """Left: regret with the copied constants relative to the paper's. Right: relative to constants tuned for the same environment."""
     cells = [cell for regime in REGIMES for kind in JUDGED for cell in TRIALS[kind] if cell.game.regime == regime]
     made, (left, right) = figure(columns=2)
     made.set_size_inches(11.5, 1.8 + 0.235 * len(cells))
@@ -136,13 +136,13 @@ def _figure(tried: dict[str, Any], limit: float) -> Any:
                 ratio, place + shift, xerr=2 * error, fmt=mark, color=colour, markerfacecolor=face, markersize=4.5, linewidth=1
             )
     left.set_yticks(places, [_named(cell) for cell in cells], fontsize=8)
-    left.set(xlim=(0, 1), xlabel="regret, as part of that of the paper's constants 10, 24, 1, 1", title="Copied from the table")
+    left.set(xlim=(0, 1), xlabel="regret relative to the paper's constants (10, 24, 1, 1)", title="Copied constants: 0.1 to 0.5 of the paper's regret")
     right.set_yticks(places, [""] * len(cells))
     right.axvline(limit, color="black", linestyle="--", linewidth=1)
     right.axvline(1, color="grey", linewidth=1)
     right.set(
-        xlabel="regret, over that of constants tuned for the very game",
-        title="● table   ◇ rule   (two standard errors; limit dashed)",
+        xlabel="regret relative to constants tuned for the same environment",
+        title="Within 4% of tuned constants (● table, ◇ rule; ± 2 s.e.)",
     )
     for regime, colour in zip(REGIMES, COLOURS, strict=False):
         left.barh(places[0], 0, color=colour, label=regime)

@@ -16,9 +16,9 @@ from games import BENIGN, HORIZONS, Game
 import jaxbandit as jb
 
 FACTOR = 0.5
-LINEAR = 0.1  # in step with the delay
+LINEAR = 0.1  # delay-matched switching
 STARTS, BASES = (1.5, 5.0, 15.0, 45.0), (0.25, 0.35, 0.5, 0.7)  # where nobody means harm: η₀/K², and see `constants`
-TSALLIS, ENTROPY = (0.08, 0.16, 0.32, 0.64, 1.28), (0.02, 0.05, 0.12, 0.3, 0.7, 1.6)  # in step with the delay
+TSALLIS, ENTROPY = (0.08, 0.16, 0.32, 0.64, 1.28), (0.02, 0.05, 0.12, 0.3, 0.7, 1.6)  # delay-matched switching
 RUNS, SEED = 256, 0
 
 

@@ -1,4 +1,4 @@
-"""For each shape of late feedback the learner made for it, those that ignore the shape, and nobody, at three delays.
+"""For each feedback model: the matched algorithm, mismatched algorithms and the uniform baseline, at three delays.
 
     python experiments/shapes/table.py                 # all, in Markdown: the tables of docs/shapes.md; some minutes
     python experiments/shapes/table.py conversions     # one shape
@@ -20,52 +20,52 @@ ROUNDS = 20_000
 
 
 def conversions(delay):
-    """K = 4, one purchase in 10 with the best arm, in 20 with the others; it shows 0 to ``delay`` rounds late, no purchase never does."""
+    """K = 4, conversion rate 0.1 for the best arm, 0.05 for the others; a conversion is delayed by 0 to ``delay`` rounds, a failure is never observed."""
     losses, law = L.Bernoulli(rewards=[0.1, 0.05, 0.05, 0.05]), D.UniformRandom(0, delay)
     curve = np.arange(1, delay + 2) / (delay + 1)
     silent, told = D.LossDependent(D.PacketLoss(0.0), law), D.LossDependent(D.Fixed(delay), law)
     return {
         "`DelayedUCB`": (jb.DelayedUCB(curve), losses, silent),
         "`DelayedKLUCB`": (jb.DelayedKLUCB(curve), losses, silent),
-        "KL-UCB that is told of a failure when the window closes": (jb.KLUCB(), losses, told),
-        "KL-UCB on what shows": (jb.KLUCB(), losses, silent),
-        "nobody (`Uniform`)": (jb.Uniform(), losses, silent),
+        "KL-UCB, failures observed when the window closes": (jb.KLUCB(), losses, told),
+        "KL-UCB on observed outcomes only": (jb.KLUCB(), losses, silent),
+        "uniform baseline": (jb.Uniform(), losses, silent),
     }
 
 
 def loss_dependent(delay):
-    """Mean losses .3 and .6; the good news of the better arm and the bad news of the other take ``delay`` rounds, the rest none."""
+    """Mean losses 0.3 and 0.6; loss 0 of the better arm and loss 1 of the other are delayed by ``delay`` rounds, all else by none."""
     late = D.LossDependent(
         no_conversion=D.ArmDependent([D.Fixed(0), D.Fixed(delay)]), conversion=D.ArmDependent([D.Fixed(delay), D.Fixed(0)])
     )
     learners = {
         "`OptimisticPessimisticElimination`": jb.OptimisticPessimisticElimination(ROUNDS),
-        "successive elimination on what has come": jb.SuccessiveElimination(ROUNDS),
-        "UCB1 on what has come": jb.DelayedUCB1(),
-        "Thompson on what has come": jb.DelayedThompson(),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "successive elimination on arrived feedback": jb.SuccessiveElimination(ROUNDS),
+        "UCB1 on arrived feedback": jb.DelayedUCB1(),
+        "Thompson sampling on arrived feedback": jb.DelayedThompson(),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, L.Bernoulli([0.3, 0.6]), late) for name, learner in learners.items()}
 
 
 def moving_means(delay):
-    """Two arms of mean losses .3 and .6 change places every 2000 rounds; regret against the best arm of every round."""
+    """Two arms with mean losses 0.3 and 0.6 swap every 2000 rounds; regret against the best arm of every round."""
     turns = L.Switching([[0.3, 0.6], [0.6, 0.3]] * 5, 1 + 2000 * np.arange(10))
     learners = {
         "`SlidingWindowUCB(1000, alpha=0.5)`": jb.SlidingWindowUCB(1000, alpha=0.5),
         "`DiscountedUCB(0.998, alpha=0.5)`": jb.DiscountedUCB(0.998, alpha=0.5),
         "`SlidingWindowThompson(1000)`": jb.SlidingWindowThompson(1000),
         "`DiscountedThompson(0.998)`": jb.DiscountedThompson(0.998),
-        "UCB1, which forgets nothing": jb.DelayedUCB1(0.5),
-        "Thompson, which forgets nothing": jb.DelayedThompson(),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "UCB1, all observations": jb.DelayedUCB1(0.5),
+        "Thompson sampling, all observations": jb.DelayedThompson(),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, turns, D.Fixed(delay)) for name, learner in learners.items()}
 
 
 @pytree_dataclass
-class Credulous(jb.extend.TakesSums):  # a sum of losses is one loss to it
-    """UCB1 that takes what comes in a round for the reward of the arm it plays in that round."""
+class Credulous(jb.extend.TakesSums):  # accepts sums of losses
+    """UCB1 that credits the rewards that arrive in a round to the arm of that round."""
 
     def init(self, num_arms, runs_shape):
         zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
@@ -87,73 +87,73 @@ class Credulous(jb.extend.TakesSums):  # a sum of losses is one loss to it
 
 
 def sums(delay):
-    """Mean rewards .7 and .3, each 0 to 2·``delay`` rounds late; only the sum of what comes in a round is seen, not of which plays."""
+    """Mean rewards 0.7 and 0.3, delayed by 0 to 2·``delay`` rounds; only the sum of the rewards that arrive in a round is observed."""
     learners = {
         "`ODAAF`": jb.ODAAF(ROUNDS, delay),
-        "UCB1 that counts what comes to the arm just played": Credulous(),
-        "UCB1 that sees each play's reward (not possible here)": jb.DelayedUCB1(),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "UCB1, credits arrivals to the current arm": Credulous(),
+        "UCB1 with attributed rewards (not available here)": jb.DelayedUCB1(),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (one, L.Bernoulli(rewards=[0.7, 0.3]), D.UniformRandom(0, 2 * delay)) for name, one in learners.items()}
 
 
 def pieces(delay):
-    """Mean losses .3 and .7, each spread evenly over the round of the play and ``delay`` more; only the sum of what comes in a round is seen."""
+    """Mean losses 0.3 and 0.7, each spread evenly over ``delay`` + 1 rounds; only the sum per round is observed."""
     spread, whole = D.CompositeFeedback(np.full(delay + 1, 1 / (delay + 1))), D.Fixed(delay)
     losses = L.Bernoulli([0.3, 0.7])
     return {
         "`CoLo(TsallisINF)`": (jb.CoLo(jb.TsallisINF(), delay), losses, spread),
         "`CoLo(DelayedUCB1)`": (jb.CoLo(jb.DelayedUCB1(), delay), losses, spread),
-        "UCB1 that counts what comes to the arm just played": (Credulous(), losses, spread),
-        "Tsallis-INF that sees each loss, whole, with the last piece (not possible here)": (jb.TsallisINF(), losses, whole),
-        "nobody (`Uniform`)": (jb.CoLo(jb.Uniform(), delay), losses, spread),
+        "UCB1, credits arrivals to the current arm": (Credulous(), losses, spread),
+        "Tsallis-INF with attributed losses (not available here)": (jb.TsallisINF(), losses, whole),
+        "uniform baseline": (jb.CoLo(jb.Uniform(), delay), losses, spread),
     }
 
 
 def states(delay):
-    """K = 20 arms lead to 4 states of mean losses .2, .4, .6 and .8, with probabilities drawn once (Dirichlet, 1.5); the state is seen at
-    once, the loss ``delay`` rounds later."""
+    """K = 20 arms lead to 4 states with mean losses 0.2, 0.4, 0.6 and 0.8, with probabilities drawn once (Dirichlet, 1.5); the state is
+    observed at once, the loss is delayed by ``delay`` rounds."""
     transitions = np.random.default_rng(0).dirichlet(1.5 * np.ones(4), 20)
     losses = L.IntermediateStates(transitions, L.Bernoulli([0.2, 0.4, 0.6, 0.8]))
     own = np.sqrt(np.log(20) / (20 * ROUNDS * np.e / 2))  # what the next learner's rate is a multiple of
     by_arms = jb.DelayedExponentialWeights(ROUNDS, 0, 0, scale=np.sqrt(2 * np.log(20) / ((20 + delay) * ROUNDS)) / own)
     learners = {
         "`StateExp3`": jb.StateExp3(transitions, ROUNDS, delay),
-        "`EstimatedStateExp3`, not told the probabilities": jb.EstimatedStateExp3(4, ROUNDS, delay),
-        "`BOLD(StateExp3)`, the form with a proof": jb.BOLD(jb.StateExp3(transitions, ROUNDS / (delay + 1), 0), delay + 1),
-        "exponential weights of arms, same rate with K for S": by_arms,
+        "`EstimatedStateExp3`, estimates $P(s \\mid a)$": jb.EstimatedStateExp3(4, ROUNDS, delay),
+        "`BOLD(StateExp3)`, which has a bound": jb.BOLD(jb.StateExp3(transitions, ROUNDS / (delay + 1), 0), delay + 1),
+        "exponential weights over arms": by_arms,
         "UCB1, which ignores states": jb.DelayedUCB1(),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, losses, D.Fixed(delay)) for name, learner in learners.items()}
 
 
 def tracking(delay):
-    """K = 4, mean losses .3 and .5 (three arms), every loss ``delay`` rounds late; at most 8 plays may be waited for."""
+    """K = 4, mean losses 0.3 and 0.5 (three arms), fixed delay; at most 8 observations may be outstanding."""
 
     def limited(base, **options):
         return jb.LimitedTracking(base, 8, delay, **options)
 
     learners = {
         "`LimitedTracking(DelayedExp3)`": limited(jb.DelayedExp3()),
-        "`DelayedExp3` that waits for a play whenever there is room": limited(jb.DelayedExp3(), probability=1.0),
-        "`DelayedExp3` that waits for all (not possible here)": jb.DelayedExp3(),
+        "`DelayedExp3`, tracks whenever there is capacity": limited(jb.DelayedExp3(), probability=1.0),
+        "`DelayedExp3`, tracks all (not available here)": jb.DelayedExp3(),
         "`LimitedTracking(DelayedUCB1)`": limited(jb.DelayedUCB1()),
-        "`DelayedUCB1` that waits for a play whenever there is room": limited(jb.DelayedUCB1(), probability=1.0),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "`DelayedUCB1`, tracks whenever there is capacity": limited(jb.DelayedUCB1(), probability=1.0),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, L.Bernoulli([0.3, 0.5, 0.5, 0.5]), D.Fixed(delay)) for name, learner in learners.items()}
 
 
 def both_worlds(delay):
-    """K = 4, mean losses .2 and .7, every loss ``delay`` rounds late: whether nobody means harm is not known."""
+    """K = 4, mean losses 0.2 and 0.7 (three arms), fixed delay."""
     learners = {
         "`DelayedSAPO`": jb.DelayedSAPO(ROUNDS),
-        "`DelayedSAPO`, constants 1 and 20 for 9 and 1280": jb.DelayedSAPO(ROUNDS, separation=1.0, phase=20.0),
+        "`DelayedSAPO`, constants (1, 20) instead of (9, 1280)": jb.DelayedSAPO(ROUNDS, separation=1.0, phase=20.0),
         "`BestOfBothWorlds` (MZS22)": jb.BestOfBothWorlds(delay),
         "`ZimmertSeldin` (ZS20)": jb.ZimmertSeldin(),
         "`TsallisINF`, which ignores the delay": jb.TsallisINF(),
-        "nobody (`Uniform`)": jb.Uniform(),
+        "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, L.Bernoulli([0.2, 0.7, 0.7, 0.7]), D.Fixed(delay)) for name, learner in learners.items()}
 
@@ -186,7 +186,7 @@ def main():
     for shape in options.shapes or SHAPES:
         games, delays = SHAPES[shape]
         print(f"\n**{shape}**: {games.__doc__}\n")
-        print("| | " + " | ".join(f"delay {delay}" for delay in delays) + " |\n" + "|---" * (1 + len(delays)) + "|")
+        print("| algorithm | " + " | ".join(f"delay {delay}" for delay in delays) + " |\n" + "|---" * (1 + len(delays)) + "|")
         made = {delay: games(delay) for delay in delays}
         for name in made[delays[0]]:
             cells = ["{:.0f} ± {:.0f}".format(*regret(made[delay][name], options.runs)) for delay in delays]

@@ -32,7 +32,7 @@ def test_the_pasted_rule_is_the_one_that_was_tried(modules):
     names: dict = {}
     exec(re.search(r"```python\n(.*?)\n\n\ngame = ", PAGE, re.S)[1], names)
     tried = json.loads((HERE / "trial.json").read_text())
-    short = dict(zip(games.REGIMES, ("stochastic", "together", "in step"), strict=True))
+    short = dict(zip(games.REGIMES, ("stochastic", "constrained", "switching"), strict=True))
     cells = [cell for cells in games.TRIALS.values() for cell in cells]
     assert len(cells) > 20
     for cell in cells:
