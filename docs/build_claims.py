@@ -4,7 +4,7 @@
     python docs/build_claims.py FOLDER
 
 Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the tables of verdicts and of what
-is wrong on purpose. Statements that FOLDER has not keep the page and the rows they had.
+is negative control. Statements that FOLDER has not keep the page and the rows they had.
 """
 
 import json
@@ -20,7 +20,7 @@ DOCS = Path(__file__).parent
 STATEMENTS = DOCS.parent / "experiments" / "claims"
 TABLES = {
     "verdicts.txt": ("statement", "verdict"),
-    "mutants.txt": ("statement", "wrong on purpose", "the check", "outcome"),
+    "mutants.txt": ("statement", "negative control", "the check", "outcome"),
 }
 
 
@@ -37,10 +37,10 @@ def main(folder: Path) -> None:
         shutil.copyfile(folder / name / "figure.png", STATEMENTS / name / "figure.png")
         page = (folder / name / "index.md").read_text()
         (pages / f"{name}.md").write_text(page.replace("](figure.png)", f"](../../experiments/claims/{name}/figure.png)"))
-        link = f"[{_cell(typeset(one['title']))}](claims/{name}.md)"
-        fresh["verdicts.txt"][name] = [f"| {link} | {one['verdict']} |"]
+        title = _cell(typeset(one["title"]))
+        fresh["verdicts.txt"][name] = [f"| [{title}](claims/{name}.md) | {one['verdict']} |"]
         fresh["mutants.txt"][name] = [
-            f"| {link} | {_cell(row['wrong'])} | {_cell(row['label'])} | {'rejected' if row['rejected'] else '**not rejected**'} |"
+            f"| [{title}](../claims/{name}.md) | {_cell(row['wrong'])} | {_cell(row['label'])} | {'rejected' if row['rejected'] else '**not rejected**'} |"
             for row in one["mutants"]
         ]
     for table, columns in TABLES.items():
@@ -57,7 +57,7 @@ def _rows(table: Path) -> dict[str, list[str]]:
     """The rows of a table that is there, by statement."""
     rows: dict[str, list[str]] = {}
     for line in table.read_text().splitlines() if table.exists() else []:
-        if found := re.search(r"\]\(claims/(\w+)\.md\)", line):
+        if found := re.search(r"\]\((?:\.\./)?claims/(\w+)\.md\)", line):
             rows.setdefault(found[1], []).append(line)
     return rows
 

@@ -50,7 +50,7 @@ napoleon_numpy_docstring = False
 
 
 def as_mathml(translator, node: nodes.Element, display: str) -> None:
-    """Formulas as MathML, which browsers draw by themselves: no script, no server."""
+    """Formulas as MathML, which browsers render without a script."""
     for equation in filter(str.strip, node.astext().split("\n\n")):  # a block may hold several
         for unknown, known in (("\\arg", "\\mathrm{arg}"), ("\\Big\\", "\\")):
             equation = equation.replace(unknown, known)
@@ -62,9 +62,9 @@ def as_mathml(translator, node: nodes.Element, display: str) -> None:
 
 
 def link_to_repository(app, docname: str, source: list[str]) -> None:
-    """Pictures from outside of docs/ come along with the site; all else there is linked to where the repository shows it.
-    Formulas of the claims are written in letters."""
-    if docname == "claims":
+    """Figures from outside docs/ are part of the site; other files there are linked to the repository. Plain formulas of two
+    appendix pages are typeset."""
+    if docname in ("appendix/claim_protocol", "appendix/errata"):
         source[0] = typeset(source[0])
     above = {"": "../", "appendix": "../../"}.get(docname.rpartition("/")[0])
     if above:

@@ -59,7 +59,7 @@ class MissingCompiler(RuntimeError):
 
 
 def missing(target: str) -> str | None:
-    """What to install before one can compile for ``target``, in one sentence; None if all is there."""
+    """What to install before one can compile for ``target``, as a message; None if all is there."""
     platform = TARGETS[target].platform
     if platform == "tpu":
         found = _is_installed("libtpu")

@@ -5,7 +5,7 @@
     python experiments/accelerators/table.py --arms             # flat rounds beside rounds on arrays, from 2 to 100 arms
 
 Needs the compilers (``make compilers``), no GPU. Rows are kept in a file beside this one, so that it can be stopped and begun
-again; it is begun anew when the package or JAX has changed.
+again; it starts over when the package or JAX has changed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from jaxbandit.learners.base import signals_read
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
 D, L = jb.delays, jb.losses
-GIVEN = {  # what learners must be told, for a delay of 10
+GIVEN = {  # required inputs of learners, for a delay of 10
     "bobw": (10,),
     "asymmetric-bobw": (10,),
     "arm-dependent": (10,),

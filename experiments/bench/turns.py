@@ -41,7 +41,7 @@ LEARNERS = [
     "bold",
     "uniform",
 ]
-# What learners must be told, by the name of their fields; any numbers do.
+# Required inputs of learners, by the name of their fields; any numbers do.
 GIVEN = {"max_delay": 127, "delay": 10, "horizon": 10_000, "total_delay": 100_000, "beta": 12, "max_missing": 16, "capacity": 64}
 
 
@@ -138,7 +138,7 @@ def compare(old: str, new: str, setting: Setting, turns: int, core: int) -> tupl
         for worker in workers:
             worker.kill()
             worker.wait()
-    # The middle half of the turns, as a turn that was disturbed says nothing; the interval by drawing turns anew.
+    # The middle half of the turns, as a turn that was disturbed says nothing; the interval by the bootstrap over turns.
     draw = random.Random(0)
     means = sorted(_middle(draw.choices(ratios, k=turns)) for _ in range(1_000))
     return statistics.median(seconds), math.exp(_middle(ratios)), math.exp(means[25]), math.exp(means[974])

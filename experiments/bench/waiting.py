@@ -1,4 +1,4 @@
-"""What it costs that every play has a delay of its own: plays that wait in lists, or in slots, beside a fixed delay.
+"""What it costs that every play has a delay of its own: outstanding observations in lists, or in slots, beside a fixed delay.
 
     python experiments/bench/waiting.py [--core 0]
 

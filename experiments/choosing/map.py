@@ -153,9 +153,7 @@ def map(*, out: Path = Path(), seed: Whole = 0, force: bool = False) -> None:
         print(f"\n{title}: lowest regret\n{'rounds':>8}" + "".join(f"{f'delay {delay}':>22}" for delay in DELAYS))
         mean = regret.mean(-1)
         for row in reversed(range(len(HORIZONS))):
-            cells = [
-                f"{names[mean[:, column, row].argmin()]} {mean[:, column, row].min():.0f}" for column in range(len(DELAYS))
-            ]
+            cells = [f"{names[mean[:, column, row].argmin()]} {mean[:, column, row].min():.0f}" for column in range(len(DELAYS))]
             print(f"{HORIZONS[row]:8,}" + "".join(f"{cell:>22}" for cell in cells))
     shown = [name for name in names if name in winners]
     handles = [_rectangle(0, 0, COLOURS.get(name, "#8A8A8A")) for name in shown]

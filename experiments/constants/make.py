@@ -3,7 +3,7 @@
     python experiments/constants/make.py [PROCESSES]          # about ten minutes of processor time (an estimate); goes on where it was stopped
 
 Files beside this one: ``surfaces.json`` (regret over two constants, for each game of the grid), ``trial.json`` (copied constants against
-those tuned for the very game), ``rows.json`` (each row beside the paper's constants). Remove them to compute everything anew; with all there, only the page is written.
+those tuned for the very game), ``rows.json`` (each row beside the paper's constants). Remove them to recompute everything; with all there, only the page is written.
 """
 
 import concurrent.futures

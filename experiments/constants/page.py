@@ -78,7 +78,9 @@ def _verdict(tried: dict[str, Any], limit: float, share: float) -> str:
             ratios = np.array([tried[str(cell)]["ratio"][who][0] for cell in cells])
             strict = np.array([_beside_the_best(tried[str(cell)], who) for cell in cells])
             good = int((ratios <= limit).sum())
-            judged = "" if kinds != JUDGED else f": **{'met' if good >= share * len(cells) else 'missed'}** ({share:.0%} required)"
+            judged = (
+                "" if kinds != JUDGED else f": **{'met' if good >= share * len(cells) else 'missed'}** ({share:.0%} required)"
+            )
             lines.append(
                 f"| {who} | {' and '.join(kinds)} | {good} of {len(cells)}{judged} | {np.median(ratios):.3f} | {ratios.max():.3f} "
                 f"| {int((strict <= limit).sum())} of {len(cells)} |"
@@ -136,7 +138,11 @@ def _figure(tried: dict[str, Any], limit: float) -> Any:
                 ratio, place + shift, xerr=2 * error, fmt=mark, color=colour, markerfacecolor=face, markersize=4.5, linewidth=1
             )
     left.set_yticks(places, [_named(cell) for cell in cells], fontsize=8)
-    left.set(xlim=(0, 1), xlabel="regret relative to the paper's constants (10, 24, 1, 1)", title="Copied constants: 0.1 to 0.5 of the paper's regret")
+    left.set(
+        xlim=(0, 1),
+        xlabel="regret relative to the paper's constants (10, 24, 1, 1)",
+        title="Copied constants: less than half of the paper's regret",
+    )
     right.set_yticks(places, [""] * len(cells))
     right.axvline(limit, color="black", linestyle="--", linewidth=1)
     right.axvline(1, color="grey", linewidth=1)

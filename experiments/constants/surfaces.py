@@ -1,8 +1,8 @@
-"""The expected regret of the paper's learner over two of its constants, for each game of the grid and all horizons at once.
+"""The expected regret of MZS22 over two of its constants, for each game of the grid and all horizons at once.
 
 All points of a game meet the same random numbers. A run to the longest horizon passes through the shorter ones, so that one simulation
-tells of all of them. Where nobody means harm, ``entropy_scale`` is 0 (the regret falls all the way down to it) and what is varied is
-η₀ and ``tsallis_scale``. In step with the delay it is the two scales, with ``linear`` and ``factor`` at (0.1, 0.5): there the regret is flat in
+tells of all of them. Under stochastic losses, ``entropy_scale`` is 0 (the regret falls all the way down to it) and what is varied is
+η₀ and ``tsallis_scale``. Under delay-matched switching it is the two scales, with ``linear`` and ``factor`` at (0.1, 0.5): there the regret is flat in
 them (docs/appendix/gradient_estimators.md).
 """
 
@@ -17,7 +17,7 @@ import jaxbandit as jb
 
 FACTOR = 0.5
 LINEAR = 0.1  # delay-matched switching
-STARTS, BASES = (1.5, 5.0, 15.0, 45.0), (0.25, 0.35, 0.5, 0.7)  # where nobody means harm: η₀/K², and see `constants`
+STARTS, BASES = (1.5, 5.0, 15.0, 45.0), (0.25, 0.35, 0.5, 0.7)  # stochastic losses: η₀/K², and see `constants`
 TSALLIS, ENTROPY = (0.08, 0.16, 0.32, 0.64, 1.28), (0.02, 0.05, 0.12, 0.3, 0.7, 1.6)  # delay-matched switching
 RUNS, SEED = 256, 0
 

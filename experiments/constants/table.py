@@ -39,7 +39,7 @@ def table(surfaces: dict[str, list]) -> dict[str, Row]:
 
 
 def _least(game: Game, points: Sequence[Sequence[float]], heights: np.ndarray) -> Row:
-    """Where nobody means harm the fit is quadratic in log η₀ and log tsallis_scale, else cubic in the logarithms of the scales."""
+    """Under stochastic losses the fit is quadratic in log η₀ and log tsallis_scale, else cubic in the logarithms of the scales."""
     benign = game.regime in BENIGN
     x = np.log([game.start + one[0] * game.delay if benign else one[3] for one in points])
     y = np.log([one[2] for one in points])

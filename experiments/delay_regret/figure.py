@@ -83,12 +83,18 @@ def draw(names, mean):
         if "uniform" in names:
             panel.plot(DELAYS, mean[game, names.index("uniform")], color="0.6", linewidth=1, label="uniform baseline")
         panel.set(xscale="log", yscale="log", ylim=(20, 4000), title=title if game == 0 else "")
-        panel.set(xlabel="fixed delay, rounds" if game else "", ylabel="" if column else f"{environment}\nregret after {ROUNDS:,} rounds")
+        panel.set(
+            xlabel="fixed delay, rounds" if game else "",
+            ylabel="" if column else f"{environment}\nregret after {ROUNDS:,} rounds",
+        )
         label_logarithms(panel)
         panel.set_xticks(DELAYS, DELAYS)
         if game:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8, ncols=1)
-    made.suptitle("Stochastic losses: algorithms that ignore the delay are hardly affected. Delay-matched switching: their regret grows most among FTRL and Exp3", fontsize=13)
+    made.suptitle(
+        "Stochastic losses: algorithms that ignore the delay are hardly affected. Delay-matched switching: their regret grows most among FTRL and Exp3",
+        fontsize=13,
+    )
     return made
 
 

@@ -5,7 +5,7 @@
 It is made up by us, after what logs of conversions look like; no person's data is in it:
 
 - 8,000 clicks in three weeks, most of them in the evening;
-- whoever logged it gave the campaign ``spring`` two clicks of five, by chance, and the others one of five each;
+- the logging system gave the campaign ``spring`` two clicks of five, by chance, and the others one of five each;
 - a click converts with probability 7.5, 5, 6 or 4 %; half of the conversions come within the visit (exponential, 10 minutes), a
   third within a day (log-normal, median 8 hours), the rest days later (exponential, 3 days).
 """

@@ -6,7 +6,7 @@ Three arms, 300 rounds. The truth: paired differences at steps .6 and .3 with co
 of each case; the jump tangent on as many other runs. A case ends early once its bias lies within 2 % or beyond by four standard errors (the
 table judges by two, so that looking many times does no harm). FILE, by default random_tasks.json beside this script, keeps every case's sums:
 a second call with more RUNS goes on where the first one ended, and one with RUNS = 0 only prints the table. SEED draws other tasks; ONLY
-takes the cases whose name holds this word. "jump" for RUNS measures the jump tangent anew, on 16 384 runs, beside the truth that FILE has: for
+takes the cases whose name holds this word. "jump" for RUNS measures the jump tangent again, on 16 384 runs, beside the truth that FILE has: for
 another rule of the quadrature.
 """
 

@@ -3,7 +3,7 @@
     python experiments/precision/compare.py --page docs/appendix/precision.md
 
 What is computed is kept in ``compared.json`` beside this file, so that the same command goes on where it was stopped, and after all is
-there only writes the page. ``--only kl-ucb`` computes some learners alone, ``--again`` computes them anew.
+there only writes the page. ``--only kl-ucb`` computes some learners alone, ``--again`` recomputes them.
 
 Both precisions get the same key. A random word is the same in both; float32 uses its upper 23 bits, float64 all 32 (Thompson sampling:
 23 and 30), so that two numbers made of it differ by less than 1.2e-7. A run is then the same in both until such a difference decides
@@ -44,7 +44,7 @@ GAMES = [
 
 
 def learner(name: str, delay: int, rounds: int):
-    """A learner of the registry that is told the truth about the game; wrappers play Tsallis-INF and have room for the longest delay."""
+    """A learner of the registry, oracle-tuned; wrappers play Tsallis-INF and have room for the longest delay."""
     cls = jb.REGISTRY[name]
     if name in ("qpm-d", "bold", "limited-tracking"):
         return cls(jb.TsallisINF(), 33, **({"backlog": delay} if name == "limited-tracking" else {}))
@@ -140,7 +140,7 @@ def read() -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=list(jb.REGISTRY), choices=list(jb.REGISTRY))
-    parser.add_argument("--again", action="store_true", help="compute anew what is there")
+    parser.add_argument("--again", action="store_true", help="recompute existing results")
     parser.add_argument("--page", type=Path, help="where to write the table")
     options = parser.parse_args()
     kept = read()

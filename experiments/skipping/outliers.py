@@ -1,4 +1,4 @@
-"""What a few endless delays cost a learner with and without skipping.
+"""The cost of missing feedback for a learner with and without skipping.
 
     python experiments/skipping/outliers.py [--out FOLDER]
 

@@ -37,7 +37,7 @@ def test_statements_that_were_not_run_keep_their_rows(tmp_path, monkeypatch):
     verdicts, mutants = ((tmp_path / "docs" / "claims" / file).read_text().splitlines()[2:] for file in build.TABLES)
     assert [row.split(" | ")[-1] for row in verdicts] == ["fails |", "not shown |", "holds |"]
     assert mutants == [
-        f"| [{name}](claims/{name}.md) | a\\|b | check | {outcome} |"
+        f"| [{name}](../claims/{name}.md) | a\\|b | check | {outcome} |"
         for name, outcome in [("one", "**not rejected**"), ("two", "rejected"), ("three", "rejected")]
     ]
     page = (tmp_path / "docs" / "claims" / "three.md").read_text()

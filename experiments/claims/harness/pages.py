@@ -27,7 +27,7 @@ KINDS = {
     "open": "an open question",
 }
 
-TEXTS = {"What would have made it fail": "fails_if", "What it does and does not show": "shows"}
+TEXTS = {"Rejection criterion": "fails_if", "Scope and limits": "shows"}
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -43,13 +43,13 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]
         ]
         for row in found["checks"]
     ]
-    both = [("What decides", ["check", "measured", "bound", "outcome", "room", "kind"], checks)]
+    both = [("Checks", ["check", "measured", "bound", "outcome", "slack", "kind"], checks)]
     if found["mutants"]:
         mutants = [
             [row["wrong"], row["label"], _measured(row), _bound(row), "rejected" if row["rejected"] else "not rejected"]
             for row in found["mutants"]
         ]
-        both.append(("What it rejects", ["wrong on purpose", "check", "measured", "bound", "outcome"], mutants))
+        both.append(("Negative controls", ["negative control", "check", "measured", "bound", "outcome"], mutants))
     if found["numbers"]:
         numbers = [[row["label"], _measured(row)] for row in found["numbers"]]
         both.append(("Other numbers", ["quantity", "measured [95 % interval]"], numbers))
@@ -85,7 +85,7 @@ def write(found: dict[str, Any], folder: Path) -> None:
     for heading, field in TEXTS.items():
         lines += [f"## {heading}", "", typeset(found[field]), ""]
     lines += [part for one in _about(found) for part in (one, "")]
-    lines += [f"Again: `{found['command']}`, key `{found['key']}`.", ""]
+    lines += [f"Reproduce: `{found['command']}`, key `{found['key']}`.", ""]
     write_whole(folder / "index.md", "\n".join(lines))
 
     def text(words: str) -> str:
@@ -100,14 +100,14 @@ def write(found: dict[str, Any], folder: Path) -> None:
     body += [f"<h2>{escape(heading)}</h2>{typeset(table(columns, rows))}" for heading, columns, rows in _rows(found)]
     body += [f"<h2>{heading}</h2><p>{text(found[field])}</p>" for heading, field in TEXTS.items()]
     body += [f"<p>{escape(one)}</p>" for one in _about(found)]
-    body += [f"<p>Again: <code>{escape(found['command'])}</code>, key <code>{escape(found['key'])}</code>.</p>"]
+    body += [f"<p>Reproduce: <code>{escape(found['command'])}</code>, key <code>{escape(found['key'])}</code>.</p>"]
     write_whole(folder / "index.html", page(found["title"], body))
 
 
 def write_index(found: list[dict[str, Any]], out: Path) -> None:
     """The page of all statements: one row for each."""
     intro = (
-        "Statements of Masoudian, Zimmert & Seldin (2022), measured. holds with room r: the bound is r times the measured "
+        "Statements of Masoudian, Zimmert & Seldin (2022), measured. holds, slack r×: the bound is r times the measured "
         "number (its interval's far end). not shown: the interval has the bound inside, or a finite-T exponent is on the wrong "
         "side. fails: the interval is on the wrong side of the bound."
     )

@@ -151,7 +151,7 @@ def _workers(count: int) -> Iterator[Executor]:
 
 def _start_worker() -> None:
     """One core for each process, so that no program is compiled twice, once for each device."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears it too, and ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles it too, and ends it
     threading.Thread(target=_end_with_parent, daemon=True, name="jaxbandit-parent").start()
     jax.config.update("jax_num_cpu_devices", 1)
 

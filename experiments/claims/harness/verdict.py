@@ -1,4 +1,4 @@
-"""When a measured statement holds, holds with room, is not shown, or fails: decided here and nowhere else.
+"""When a measured statement holds, holds with slack, is not shown, or fails: decided here and nowhere else.
 
 A check compares a measured number and its 95 % interval with a bound. The whole interval on the right side: it holds. The whole
 interval on the wrong side: it fails. Else it is not shown. The intervals of one statement hold together (Bonferroni).
@@ -101,7 +101,7 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.outcome == "holds" and self.room is not None and self.room >= ROOM:
-            return f"holds with room {self.room:.3g}"
+            return f"holds, slack {self.room:.3g}×"
         return self.outcome
 
 
@@ -116,7 +116,7 @@ def judge(checks: Sequence[Check], mutants: Sequence[Mutant] = ()) -> Verdict:
 
     >>> from experiments.claims.harness.verdict import Check, Measured, judge
     >>> print(judge([Check("regret", Measured(10.0, 0.1), "at most", 30.0)]))
-    holds with room 2.94
+    holds, slack 2.94×
     >>> print(judge([Check("regret", Measured(31.0, 0.1), "at most", 30.0)]))
     fails
     """

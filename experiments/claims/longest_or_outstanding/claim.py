@@ -10,7 +10,7 @@ def run(experiment):
     (panel,) = experiment.panels(1)
     losses = jb.losses.Bernoulli([0.4, *[0.6] * (s.arms - 1)])
     makers = {
-        "MZS22 (told d_max)": lambda longest: jb.BestOfBothWorlds(max_delay=longest),
+        "MZS22 (given d_max)": lambda longest: jb.BestOfBothWorlds(max_delay=longest),
         "ZS20": lambda _: jb.ZimmertSeldin(),
         "ZS20, skipping": lambda _: jb.ZimmertSeldin(skipping=True),
         "MZS24": lambda _: jb.RobustBestOfBothWorlds(),
@@ -34,7 +34,7 @@ def run(experiment):
         experiment.check(label, power, "at most", 0.1, kind="open")
         told = power if index == 0 else told
         if index:
-            experiment.mutant("MZS22, told d_max", label, told)
+            experiment.mutant("MZS22, given d_max", label, told)
     panel.axhline(0.2 * s.rounds * (s.arms - 1) / s.arms, color="grey", linewidth=1, linestyle="--", label="uniform play")
     panel.set(
         xscale="log",

@@ -90,7 +90,7 @@ def fresh(rng, count, delay, rounds):
 
 
 def bred(rng, elite, count, rounds):
-    """Children: numbers of two parents each, some changed a little, some drawn anew."""
+    """Children: numbers of two parents each, some changed a little, some redrawn."""
     parents = elite[rng.integers(len(elite), size=(2, count))]
     tables = np.where(rng.random((count, 8)) < 0.5, *parents)
     changed = rng.random((count, 8)) < 0.4

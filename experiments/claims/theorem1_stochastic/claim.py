@@ -125,7 +125,7 @@ def run(experiment):
     powers = [check.measured.value for check in experiment.checks if check.label.startswith("p of")]
     experiment.say(
         f"With the constants 10 and 24 one more round of d_max costs {told:.0f} in regret at fixed σ_max, one more of σ_max {waits:.1f} at "
-        "fixed d_max: what the learner is told costs more than what really waits. Powers over an offset: "
+        "fixed d_max: the input d_max costs more than the actual number of outstanding observations. Powers over an offset: "
         f"{', '.join(f'{power:.2f}' for power in powers[::2])} of d_max, {', '.join(f'{power:.2f}' for power in powers[1::2])} of σ_max "
         f"(constants {experiment.settings.small})."
     )
