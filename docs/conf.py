@@ -54,6 +54,7 @@ def as_mathml(translator, node: nodes.Element, display: str) -> None:
     for equation in filter(str.strip, node.astext().split("\n\n")):  # a block may hold several
         for unknown, known in (("\\arg", "\\mathrm{arg}"), ("\\Big\\", "\\")):
             equation = equation.replace(unknown, known)
+        equation = re.sub(r"\\(log|min|max)\s+(?=[A-Za-z\\])", r"\\\1\\, ", equation)  # MathML sets no space after a function
         made = convert(equation, display=display)
         if "\\" in made:
             LOGGER.warning("a formula that MathML does not know: %s", equation, location=node)
