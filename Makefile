@@ -6,7 +6,7 @@ LOWEST := .venv-lowest/bin
 # Each worker is one process on one core.
 PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-slow test-lowest compilers lint docs bench claims live-service test-live-service clean
+.PHONY: demo test test-all test-slow test-lowest compilers lint docs release bench claims live-service test-live-service clean
 
 demo: $(VENV)/demo
 	$(BIN)/jaxbandit demo --force  # the figure of an earlier call is replaced
@@ -35,6 +35,16 @@ lint: $(VENV)/dev
 docs: $(VENV)/docs  # the site, docs/_build/html; runs the notebooks that changed, the first time all of them (some 10 minutes)
 	$(BIN)/python docs/build_notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+release:  # source archive and wheel in dist, checked, installed in a clean environment, and the README's first block run there
+	$(PYTHON) -m venv --clear build/release
+	build/release/bin/pip install --quiet build twine
+	rm -rf dist
+	build/release/bin/python -m build --outdir dist .
+	build/release/bin/twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/installed
+	build/installed/bin/pip install --quiet "$$(ls dist/*.whl)[cli,data]"
+	cd build && installed/bin/python ../docs/run_first_block.py ../README.md
 
 live-service: $(VENV)/dev  # the example of a live system, http://127.0.0.1:8000; its state is experiments/live_service/campaign.db
 	$(BIN)/pip install --quiet fastapi uvicorn
