@@ -1,6 +1,6 @@
 """Run the first Python block of a page with the installed package, not the checkout: the last step of ``make release``.
 
-    python docs/run_first_block.py README.md
+python docs/run_first_block.py README.md
 """
 
 import re

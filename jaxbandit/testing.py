@@ -279,7 +279,9 @@ def _check_play(name: str, learner: LearnerLike, law: Delays, num_arms: int) -> 
     assert result.probabilities is not None
     check_probabilities(f"{name}: act(state, round) under {show(law)}", result.probabilities, 1)
     if not _same(alone.regret[:, 0], result.regret[:, -1]):
-        raise ValueError(f"{name}: a run plays otherwise alone than among others; sum over arms (axis 0) only, never over runs")
+        raise ValueError(
+            f"{name}: results depend on which other runs are in the batch; sum over arms (axis 0) only, never over runs"
+        )
     _check_batches(name, lambda learner: rollout(learner, losses, law, rounds=3, runs=2, key=jax.random.key(0)).regret, learner)
 
 

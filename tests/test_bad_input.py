@@ -182,7 +182,7 @@ def test_a_seed_is_the_key_made_of_it():
     [
         (
             {"delays": D.Fixed(10**8), "learner": jb.Uniform()},
-            r"delays=Fixed\(…\): for plays that may wait 134217728 rounds a block of 512 runs needs .* GB of memory .*take shorter delays",
+            r"delays=Fixed\(…\): for delays of up to 134217728 rounds a block of 512 runs needs .* GB of memory .*use shorter delays",
         ),
         (
             {"losses": L.StochasticallyConstrained(0.1, arms=10**9), "learner": jb.TsallisINF()},
@@ -284,7 +284,7 @@ def test_a_delay_that_is_traced_needs_its_bound():
         jax.vmap(lambda d: jb.rollout(GOOD["learner"], GOOD["losses"], D.Fixed(d), rounds=5, key=KEY).regret)(jnp.arange(3))
 
 
-@pytest.mark.filterwarnings("error", "ignore:.*it plays nearly uniformly for about")
+@pytest.mark.filterwarnings("error", "ignore:.*it explores nearly uniformly for about")
 def test_a_short_max_delay_is_legal_and_warned_about_once():
     from jaxbandit._checks import warn
 

@@ -296,7 +296,7 @@ WRONG = [
     (GrowsState(), r"observe\(state, observation\) gives a state of another structure than init"),
     (OtherType(), r"observe\(state, observation\) makes state int32\[3\], and init made it float32\[3\]"),
     (CountsTheMasked(), r"observe changes state where observation.arrived is False"),
-    (SumsOverRuns(), r"a run plays otherwise alone than among others; sum over arms \(axis 0\) only"),
+    (SumsOverRuns(), r"results depend on which other runs are in the batch; sum over arms \(axis 0\) only"),
     (Watches(), r"act calls round.is_outstanding, so say watches_plays = True in the class"),
     (NotAdding(), r"adds_only is True, but what observe adds to state depends on the state"),
     (ClockedLearner(), r"one of its methods is another program each time it is traced"),

@@ -39,10 +39,10 @@ def result():
         ({"probabilities": "yes"}, "probabilities='yes': probabilities is True or False"),
         ({"progress": "x"}, "progress='x': progress is True or False"),
         ({"measure": [jb.measure.Pulls(), jb.measure.Pulls()]}, "it reads 'pulls', and another measurement has it"),
-        ({"delays": D.Outlier(5, count=10**9)}, r"delays=Outlier\(…\): for 1073741824 plays"),
+        ({"delays": D.Outlier(5, count=10**9)}, r"delays=Outlier\(…\): for 1073741824 observations"),
         ({"delays": D.Geometric(1e9)}, r"Geometric\(mean=1000000000.0\): no bound below 2\*\*30 rounds follows from mean"),
         ({"delays": D.Trace([2**30] * 20)}, r"delays.Trace: 1073741824 is not a delay"),
-        ({"delays": D.Fixed(10**9)}, r"delays=Fixed\(…\): for plays that may wait"),
+        ({"delays": D.Fixed(10**9)}, r"delays=Fixed\(…\): for delays of up to"),
     ],
 )
 def test_simulate_names_the_argument(wrong, message):
@@ -155,7 +155,7 @@ def test_a_large_poisson_delay_is_refused_without_a_long_computation(monkeypatch
     """The incomplete gamma function is evaluated near the mean, not at 134 million places."""
     evaluated, whole = [], scipy.special.gammaincc
     monkeypatch.setattr(scipy.special, "gammaincc", lambda n, mean: evaluated.append(np.size(n)) or whole(n, mean))
-    with pytest.raises(ValueError, match=r"for plays that may wait 134217728 rounds"):
+    with pytest.raises(ValueError, match=r"for delays of up to 134217728 rounds"):
         jb.simulate(**GOOD | {"delays": D.Poisson(1e8)})
     assert 0 < sum(evaluated) < 10**6
 

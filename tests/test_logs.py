@@ -405,7 +405,7 @@ def test_what_is_no_log_at_all(tmp_path):
         (jb.delays.LossDependent(3, jb.delays.Fixed(1)), r"LossDependent\(no_conversion=3\)"),
         (jb.delays.LossDependent(jb.delays.Fixed(1), jb.delays.Fixed(-1)), "delay=-1"),
         (jb.delays.LossDependent(jb.delays.Fixed(1), jb.delays.Fixed(1), threshold=2.0), "threshold=2.0"),
-        (jb.delays.LossDependent(jb.delays.Outlier(9), jb.delays.Fixed(1)), "a law with outliers holds for all plays or none"),
+        (jb.delays.LossDependent(jb.delays.Outlier(9), jb.delays.Fixed(1)), "outliers apply to all rounds or none"),
         (jb.delays.Empirical([]), "a list of N numbers, one for each recorded play"),
         (jb.delays.Empirical([1, -2]), "-2 is not"),
         (jb.delays.Empirical([1, 9], bound=4), "above bound=4"),

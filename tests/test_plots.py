@@ -88,7 +88,7 @@ def test_bounds_lie_where_theory_puts_them(result):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: jb.plots.outstanding({"a": jb.delays.Fixed(3)}), r"rounds=None: Fixed goes on for ever"),
+        (lambda: jb.plots.outstanding({"a": jb.delays.Fixed(3)}), r"rounds=None: Fixed has no finite length"),
         (lambda: jb.plots.delay_histogram(jb.delays.Fixed(3), rounds=0), r"rounds=0"),
         (
             lambda: jb.plots.delay_histogram(jb.delays.ArmDependent([jb.delays.Fixed(1)]), rounds=9),

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def warn_of_derivatives(laws: T) -> T:
-    """``laws`` themselves; whoever differentiates by one of their numbers is warned, once.
+    """``laws`` unchanged, with a warning, once, if one of their numbers is differentiated.
 
     Only numbers that are traced can be differentiated by, so that nothing is added to other calls.
     """

@@ -1,4 +1,4 @@
-"""Wrong input, told in one sentence before anything is compiled: the argument, its value, what would be right."""
+"""Checks of the input before compilation: errors name the argument, its value and a correct value."""
 
 import dataclasses
 import functools
@@ -119,7 +119,7 @@ def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
     """A learner that asks which old plays are outstanding needs the ring to remember those that were lost."""
     if delays.may_lose and not (is_concrete(rounds) and delays.bound >= rounds):
         raise ValueError(
-            f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} asks which plays are outstanding, and "
+            f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} reads which observations are outstanding, and "
             f"feedback that depends on the arm may be lost; give the laws bound={show(rounds)}, the number of rounds"
         )
 
@@ -129,7 +129,7 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
     shown = losses.num_signals if isinstance(losses, ShowsSignals) else 0
     if delays._shares() is not None and not isinstance(as_learner(learner), TakesSums):
         raise ValueError(
-            f"delays={type(delays).__name__}(…): losses come in pieces of which only sums are seen, and {name} needs each play's own; "
+            f"delays={type(delays).__name__}(…): composite feedback is observed as sums only, and {name} needs the loss of each round; "
             f"give jb.CoLo({name}(…), delay={delays.bound})"
         )
     if read and read != shown:

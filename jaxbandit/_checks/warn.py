@@ -103,8 +103,8 @@ def warn_about_burn_in(learner: Any, losses: Losses, rounds: Any, runs: int | No
     if case not in _warned:
         _warned.add(case)
         warnings.warn(
-            f"{show(learner)}: with its constants it plays nearly uniformly for about {case[1]:,.0f} rounds "
+            f"{show(learner)}: with its constants it explores nearly uniformly for about {case[1]:,.0f} rounds "
             f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; "
-            f"divide factor by {max(10 * longest / case[2], 2):,.0f} to make it a tenth of the game, or play more rounds",
+            f"divide factor by {max(10 * longest / case[2], 2):,.0f} to make it a tenth of the horizon, or simulate more rounds",
             stacklevel=caller(),
         )

@@ -47,7 +47,7 @@ class Limits:
 def static(
     *, default: Any = dataclasses.MISSING, low: float = -math.inf, high: float = MOST_ROUNDS, fact: str | None = None
 ) -> Any:
-    """A field that is part of the program, a size or a switch: changing it compiles anew.
+    """A static field, a size or a switch: a change recompiles.
 
     Its type (``bool``, ``int``, ``Literal[...]``) says what it may be, and ``low`` and ``high`` limit a whole number.
     ``fact``: as in :func:`given`.
@@ -86,7 +86,7 @@ def given(
     high: float = MOST_ROUNDS,
     axes: str = "",
 ) -> Any:
-    """A number that a learner must be told about the game, such as the longest delay: a fact, not a choice.
+    """A required input that is a property of the environment, such as the longest delay.
 
     ``fact`` names it: a sweep's ``"oracle"`` fills the field with the truth of that name, and tuning leaves it alone.
     """

@@ -68,7 +68,7 @@ def hybrid_argmin(losses: Numbers, tsallis: Numbers, entropy: Numbers) -> jax.Ar
 
 
 def check_regularised(losses: Any, tsallis: Any, entropy: Any) -> None:
-    """Raise, in one sentence, unless there is such a leader; of what is traced only the shape is known."""
+    """Raise unless the minimiser exists; only the shape of traced values is checked."""
     for name, value in (("losses", losses), ("tsallis", tsallis), ("entropy", entropy)):
         if not is_concrete(value):
             continue

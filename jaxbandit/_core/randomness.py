@@ -75,7 +75,7 @@ def uniform(word: jax.Array, grain: jax.Array) -> jax.Array:
 
     The half keeps the numbers off 0, which would fall into the first arm's cell however small that arm's probability is.
     The grain is an argument because XLA does not repeat a true division: with a constant in its place, each fusion that
-    uses the number would compute the word anew.
+    uses the number would recompute it.
     """
     if grain.dtype == jnp.float64:
         return (word.astype(grain.dtype) + 0.5) / grain

@@ -180,7 +180,7 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
     text = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
     if game.delays._long_waits > max(arms, bound):
         raise ValueError(
-            f"delays={type(game.delays).__name__}(…): for {game.delays._long_waits} plays that wait longer than bound={bound} {text}; "
+            f"delays={type(game.delays).__name__}(…): for {game.delays._long_waits} observations outstanding longer than bound={bound} {text}; "
             "take fewer of them, or raise bound= to their delay"
         )
     if arms > bound:
@@ -190,6 +190,6 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
     if _bytes(state.learner_state) > _bytes(state.pending):
         raise ValueError(f"learner={type(game.learner).__name__}(…): {text}; give it a smaller capacity, or take fewer arms")
     raise ValueError(
-        f"delays={type(game.delays).__name__}(…): for plays that may wait {bound} rounds {text}; take shorter delays, "
+        f"delays={type(game.delays).__name__}(…): for delays of up to {bound} rounds {text}; use shorter delays, "
         "or give bound= where longer ones may be lost"
     )

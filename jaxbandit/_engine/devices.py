@@ -37,7 +37,7 @@ def memory() -> int | None:
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads that work in the precision of whoever hands them their work.
+    """A thread pool that inherits the caller's ``enable_x64`` setting.
 
     ``with jax.enable_x64(True):`` holds in the thread that says it and in no other: in plain threads a simulation inside it
     would check its numbers in float64 and play in float32.

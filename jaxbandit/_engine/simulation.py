@@ -322,7 +322,7 @@ def _execution_to_resume(before: dict[str, Any], execution: Execution) -> Execut
 
 
 def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:
-    """The delays ``[rounds]`` that run 0 of a simulation with this key meets, whoever plays.
+    """The delays ``[rounds]`` of run 0 of a simulation with this key, for any learner.
 
     ``rounds`` need not be given for a trace, which knows its own; the key is ``jax.random.key(0)`` unless given.
     """
@@ -331,7 +331,7 @@ def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | Non
         raise ValueError(f"delays={show(delays)}: only laws that look at neither arm nor loss can be drawn without a learner")
     rounds = delays.length if rounds is None else rounds
     if rounds is None:
-        raise ValueError(f"rounds=None: {type(delays).__name__} goes on for ever; say how many rounds to draw")
+        raise ValueError(f"rounds=None: {type(delays).__name__} has no finite length; pass rounds=")
     check_rounds(rounds)
     key = jax.random.key(0) if key is None else key
     check_key(key)

@@ -26,7 +26,7 @@ class Scenario:
     """One future."""
 
     name: str
-    about: str  # its assumption, in a sentence
+    about: str  # its assumption
     losses: Losses
     delays: LossDependent
     best: np.ndarray  # [runs] the reward of the best arm in hindsight over all rounds

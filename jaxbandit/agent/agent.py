@@ -78,7 +78,7 @@ class Agent:
     An arm can be withdrawn (:meth:`withdraw`). A new arm needs a new agent, which can carry the old counts as its prior.
 
     Args:
-      learner: such as ``jb.DelayedThompson()``. What it must be told (``max_delay``, a horizon) you must know or bound.
+      learner: such as ``jb.DelayedThompson()``. Its required inputs (``max_delay``, a horizon) must be known or bounded.
       arms: how many, or their names.
       key: a typed key, ``jax.random.key(0)``; or ``seed=0`` in its place.
       fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
@@ -113,7 +113,9 @@ class Agent:
         validate_learner(learner, self.num_arms)
         if signals_read(as_learner(learner)):
             name = type(learner).__name__
-            raise ValueError(f"learner={name}(…): {name} reads the signal of each play, and an agent has none; use jb.simulate")
+            raise ValueError(
+                f"learner={name}(…): {name} uses intermediate observations, which an agent does not support; use jb.simulate"
+            )
         key = given_key(key, seed)
         if fleet is not None and (not isinstance(fleet, int | np.integer) or isinstance(fleet, bool) or fleet < 1):
             raise ValueError(f"fleet={show(fleet)}: a fleet is a number of learners, 1 or more; None is a single learner")

@@ -35,7 +35,7 @@ class CommandError(Exception):
 
 
 def speak(command: Callable[[], int | None], when_stopped: str) -> int:
-    """Call ``command`` and return the exit status; whatever it raises is told in a sentence.
+    """Call ``command`` and return the exit status; exceptions are printed as messages.
 
     Args:
       command: returns None or an exit status.

@@ -68,7 +68,7 @@ def run(
             raise CommandError(f"{given}: give a spec or name the learner, losses and delays, not both")
     plan = Plan.make(source, rounds=rounds, runs=runs, imports=imports, folder=Path())
     if len(plan.cells) != 1:
-        raise CommandError(f"{spec}: this spec has {len(plan.cells)} cells; `run` plays one, `sweep` plays them all")
+        raise CommandError(f"{spec}: this spec has {len(plan.cells)} cells; `run` simulates one, `sweep` all of them")
     for note in plan.notes:
         warnings.warn(note, stacklevel=1)
     cell = plan.cells[0]

@@ -40,7 +40,7 @@ class ArmDependent(Composed):
             raise ValueError(f"delays.{named(self, 'laws')}: laws must be a list of delay laws, one for each arm")
         if self.shared:
             raise ValueError(
-                "delays.ArmDependent(shared=True): these delays depend on the arm, and runs play different arms; leave shared out"
+                "delays.ArmDependent(shared=True): these delays depend on the arm, and runs choose different arms; leave shared out"
             )
         if len(self.laws) != num_arms:
             raise ValueError(f"delays.ArmDependent: {len(self.laws)} laws for {num_arms} arms; give one law for each arm")

@@ -56,7 +56,7 @@ class Delays:
         return self
 
     def check(self, num_arms: int) -> None:
-        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
+        """Raise ValueError if fields are inconsistent; each field has been checked before."""
 
 
 class Composed(Delays):
@@ -94,10 +94,10 @@ class Composed(Delays):
             if not isinstance(law, Delays):
                 raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay law such as jb.delays.Fixed(10)")
             if law._shares() is not None:
-                raise ValueError(f"{name}({place}={type(law).__name__}(…)): a law of pieces holds for all plays or none")
+                raise ValueError(f"{name}({place}={type(law).__name__}(…)): composite feedback applies to all rounds or none")
             if law._long_waits:
                 raise ValueError(
-                    f"{name}({place}={type(law).__name__}(…)): a law with outliers holds for all plays or none; "
+                    f"{name}({place}={type(law).__name__}(…)): outliers apply to all rounds or none; "
                     "give it bound= the longest delay"
                 )
 

@@ -1,4 +1,4 @@
-"""Delays drawn anew for each play."""
+"""i.i.d. per-round delays."""
 
 from typing import ClassVar
 
@@ -227,7 +227,7 @@ class Pareto(Unbounded):
     def check(self, num_arms: int) -> None:
         if self.bound is None and is_concrete(self.alpha):
             raise ValueError(
-                f"delays.{named(self, 'alpha')}: so heavy a tail needs bound=, such as bound=4096, "
+                f"delays.{named(self, 'alpha')}: this tail is too heavy to truncate automatically; pass bound=, e.g. bound=4096, "
                 f"above which {4096.0 ** -float(np.min(np.asarray(self.alpha))):.2g} of the feedback is lost"
             )
         super().check(num_arms)

@@ -74,7 +74,7 @@ class EmpiricalByArm(Empirical):
             )
         if self.shared:
             raise ValueError(
-                "delays.EmpiricalByArm(shared=True): these delays depend on the arm, and runs play different arms; leave shared out"
+                "delays.EmpiricalByArm(shared=True): these delays depend on the arm, and runs choose different arms; leave shared out"
             )
         super().check(num_arms)
 

@@ -2,7 +2,7 @@
 
 ``estimator="unbiased"`` plays the jump tangent, and at plays drawn at random takes back what the tangent put in place of the
 jump and puts in the jump itself: the regret of the run less that of the branch, in which the play brings nothing when it arrives. All
-else is the same: losses, delays, random words. ``docs/gradients.md`` proves that no bias is left.
+else is the same: losses, delays, random words. ``docs/appendix/gradient_estimators.md`` proves that no bias is left.
 """
 
 import jax

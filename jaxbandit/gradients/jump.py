@@ -19,7 +19,7 @@ quadrature gives
        + 1\\{I = i\\} \\frac{1}{q_i} \\Big(\\ell\\,(1 - \\alpha_i(1)) \\frac{1 - B_i}{m_i}
        + (1 - \\ell)(1 - \\alpha_i(0)) \\frac{B_i}{1 - m_i}\\Big) dm_i
 
-A baseline whose derivative is dB adds (1 - 1{I = i}/x_i) dB_i. ``docs/gradients.md`` derives all.
+A baseline whose derivative is dB adds (1 - 1{I = i}/x_i) dB_i. ``docs/appendix/gradient_estimators.md`` has the derivation.
 """
 
 import dataclasses

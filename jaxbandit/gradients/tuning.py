@@ -220,7 +220,7 @@ def check_tune(
     audit: object = True,
     progress: object = False,
 ) -> tuple[list[tuple[Any, Any]], dict[str, Coordinate]]:
-    """The tasks of :func:`tune`, and what it moves; raises, in one sentence, whatever is wrong, before anything is computed."""
+    """The tasks of :func:`tune` and the hyperparameters that it changes; raises on invalid input before anything is computed."""
     if not is_whole(steps, 1):
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
     if not (isinstance(goal, str) and goal in get_args(Goal)):

@@ -1,4 +1,4 @@
-"""``estimator="unbiased"``: the jump tangent, corrected by branches at plays drawn at random; see ``docs/gradients.md``."""
+"""``estimator="unbiased"``: the jump tangent, corrected by branches at random rounds; see ``docs/appendix/gradient_estimators.md``."""
 
 import dataclasses
 from typing import Any

@@ -40,7 +40,7 @@ class ArmDependentFTRL(Learner):
     The rate depends on the arms of plays that may never be heard of again, so the learner is told of each arm as it is drawn.
 
     Args:
-      max_missing: ρ*, the largest number of outstanding plays, which the learner must be told.
+      max_missing: ρ*, the largest number of outstanding observations: a required input.
       tsallis_scale: multiplies √t.
       entropy_scale: multiplies 1/γ_t.
 

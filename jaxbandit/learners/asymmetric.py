@@ -44,7 +44,7 @@ class AsymmetricBestOfBothWorlds(FTRL):
     arm i and starts from uniform play.
 
     Args:
-      max_delay: d_max, the longest delay, which the learner must be told.
+      max_delay: d_max, the longest delay: a required input.
       gaps: ``[K]`` true gaps, or None to estimate them.
       floor: the least gap. 0 with true gaps gives the best arm no entropy at all, outside the stability lemma.
       centred: uniform play before any feedback (static).

@@ -29,7 +29,7 @@ class BestOfBothWorlds(FTRL):
     24·d_max·K^{1/3}·log K/Δ rounds. With ``max_delay=0`` and no delays this is Tsallis-INF.
 
     Args:
-      max_delay: d_max, the longest delay, which the learner must be told.
+      max_delay: d_max, the longest delay: a required input.
       linear: the 10 of η₀.
       factor: the 24 of γ₀.
       tsallis_scale: multiplies 1/η_t.

@@ -1,4 +1,4 @@
-"""Sums without names again: a wrapper that lets any learner play where losses come in pieces of which only sums are seen."""
+"""Composite anonymous feedback: a wrapper for any learner without delays."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class CoLoState:
 
 @pytree_dataclass
 class CoLo(Wrapper, TakesSums):
-    """CoLo: a base for games without delays plays where losses are spread over d + 1 rounds and only sums are seen.
+    """CoLo: a base learner without delays under composite anonymous feedback, where losses are spread over d + 1 rounds.
 
     In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
     Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base is fed what came in the last d + 1 of

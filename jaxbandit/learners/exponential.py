@@ -83,7 +83,7 @@ class Exp3(ExponentialWeights):
 
 @pytree_dataclass
 class DelayedExp3(ExponentialWeights):
-    """Delay-adaptive Exp3: anytime, told nothing.
+    """Delay-adaptive Exp3: anytime, needs no knowledge of the delays.
 
     .. math::
        x_t \\propto \\exp(-\\eta_t \\hat L^{obs}_t), \\quad

@@ -1,4 +1,4 @@
-"""Sums without names: only what comes in a round is seen, not from which plays."""
+"""Aggregated anonymous feedback: only the sum of the rewards that arrive in a round is observed."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class ODAAFState:
 
 @pytree_dataclass
 class ODAAF(Learner):
-    """ODAAF: elimination for aggregated, anonymous feedback, where only the sum of the rewards that come in a round is seen.
+    """ODAAF: elimination for aggregated anonymous feedback, where only the sum of the rewards that arrive in a round is observed.
 
     Phase m = 1, 2, … plays each active arm in one stretch until it has :math:`n_m` plays in all, and counts whatever comes in
     these rounds as its own: with :math:`\\tilde\\Delta = 2^{-m}`, :math:`L = \\log(T \\tilde\\Delta^2)` and mean delay E[τ],

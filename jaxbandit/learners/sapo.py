@@ -101,7 +101,7 @@ class SAPOState:
 
 @pytree_dataclass
 class DelayedSAPO(Learner):
-    """Delayed SAPO: stochastic until proven otherwise, then the base. The direct successor of the paper's learner.
+    """Delayed SAPO: treats losses as stochastic until a test rejects it, then switches to the base. The successor of MZS22.
 
     Active arms share what the others leave. Arm i is dropped when, with T rounds and :math:`n_i` observations,
 

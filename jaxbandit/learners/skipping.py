@@ -1,6 +1,6 @@
 """Learners that need no bound on the delays: Zimmert & Seldin (2020), and Masoudian, Zimmert & Seldin (2024).
 
-Both can leave plays that wait too long out of account, in O(1) a round. A play s is left out when its age t - s passes a
+Both can skip observations that are outstanding for too long, in O(1) per round. Round s is skipped when its age t - s passes a
 threshold that never falls, so the ages that pass are those of the plays 1 … P with P growing by at most one a round: one
 play is examined a round, and a play that arrives later was left out exactly if s <= P.
 """
@@ -31,7 +31,7 @@ class Waiting:
         return cls(zero, zero, Count(none, none))
 
     def count(self, round: Round) -> "Waiting":
-        """Add the plays that wait at the start of this round."""
+        """Add the outstanding observations at the start of this round."""
         return Waiting(self.examined, self.skipped, self.total.add(round.outstanding - self.skipped))
 
     def skip(self, round: Round, now: jax.Array, threshold: jax.Array) -> "Waiting":
@@ -61,7 +61,7 @@ class SkippingState:
 
 @pytree_dataclass
 class ZimmertSeldin(FTRL):
-    """FTRL with a hybrid regulariser for arbitrary delays: anytime, and told nothing about the delays.
+    """FTRL with a hybrid regulariser for arbitrary delays: anytime, needs no knowledge of the delays.
 
     .. math::
        x_t = \\arg\\min_x \\langle \\hat L^{obs}_t, x \\rangle - 2\\sqrt t \\sum_i \\sqrt{x_i}
@@ -132,7 +132,7 @@ class ZimmertSeldin(FTRL):
 
 @pytree_dataclass
 class RobustBestOfBothWorlds(FTRL):
-    """Best of both worlds, robust to excessive delays: anytime, and told nothing about the delays.
+    """Best of both worlds, robust to excessive delays: anytime, needs no knowledge of the delays.
 
     .. math::
        x_t = \\arg\\min_x \\langle \\hat L_t, x \\rangle - 2\\sqrt t \\sum_i \\sqrt{x_i}

@@ -38,7 +38,7 @@ class Losses:
         return self
 
     def check(self) -> None:
-        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
+        """Raise ValueError if fields are inconsistent; each field has been checked before."""
 
 
 class DifferentiableLosses(Losses):

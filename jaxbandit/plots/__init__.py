@@ -1,4 +1,4 @@
-"""Figures: good defaults, colour-blind safe (Okabe & Ito), told apart by line style in grey.
+"""Figures: good defaults, colour-blind safe (Okabe & Ito), with line styles that differ in greyscale.
 
 Every ``draw_…`` draws into a panel of yours; the function of the same name without it makes a figure of one panel, or draws
 into the panel given as ``ax``. Both return or use plain matplotlib objects, so anything can be changed afterwards. All of it

@@ -1,4 +1,4 @@
-"""Delays as they come: plays that wait, and how long feedback takes."""
+"""Figures of delays: outstanding observations and the distribution of the delays."""
 
 import itertools
 from collections.abc import Mapping

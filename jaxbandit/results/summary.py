@@ -21,7 +21,7 @@ class ResultSummary:
     note: str  # why the interval is unreliable, empty if it is not
     lost: int  # plays of all runs whose feedback never arrives
     mean_delay: float  # of all plays, each counted up to the horizon
-    outstanding_max: int  # plays that waited at once, at most
+    outstanding_max: int  # largest number of outstanding observations
 
     def __repr__(self) -> str:
         width = max(len(name) for name, _ in self.rows())

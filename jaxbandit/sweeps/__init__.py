@@ -1,4 +1,4 @@
-"""Sweeps: a grid of learners, losses and delays, computed once, kept safely, and gone on with later."""
+"""Sweeps: a grid of learners, losses and delays, computed once, stored with checksums, and resumable."""
 
 from jaxbandit.sweeps.layout import MismatchError, StoreError
 from jaxbandit.sweeps.merging import Merged, merge

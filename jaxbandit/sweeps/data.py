@@ -46,7 +46,7 @@ class SweepData(xarray.Dataset):
         return mine[0] if len(mine) == 1 and by_number else name
 
     def _explain(self, name: Any, value: Any) -> None:
-        """KeyError in a sentence: there is no such coordinate, or it has no such value."""
+        """Raise KeyError if there is no such coordinate, or it has no such value."""
         known = [str(one) for one in self.xindexes]
         if name not in known:
             raise KeyError(f".sel({name}={show(value)}): there is no such coordinate; {suggest(str(name), known)}")

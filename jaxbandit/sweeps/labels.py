@@ -1,4 +1,4 @@
-"""How the points of an axis are told apart in words: the short texts that labels are made of."""
+"""Short texts that distinguish the points of an axis, used in labels."""
 
 import collections
 from collections.abc import Mapping, Sequence

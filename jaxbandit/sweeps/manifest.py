@@ -1,4 +1,4 @@
-"""The manifest of a sweep: what it computes, as plain JSON, and how it may grow when the sweep is gone on with."""
+"""The manifest of a sweep: what it computes, as plain JSON, and how it may grow when the sweep is resumed."""
 
 import hashlib
 import itertools
@@ -41,7 +41,7 @@ class CellEntry(TypedDict):
     at: list[int]  # its place on the three axes
     id: str
     block: int  # how many runs make a block
-    since: int  # the first horizon it was played to; more than 0 if it had to start anew
+    since: int  # the first horizon it was simulated to; more than 0 if it had to start over
     # Where cells are packed: those of one shape share a launch, of at most so many runs.
     shape: NotRequired[str]
     launch: NotRequired[int]
@@ -112,7 +112,7 @@ def _wanted_record(plan: Plan) -> int | list[int]:
 def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *, mix_environments: bool) -> Manifest:
     """The manifest of the sweep in ``folder`` for a plan with the same settings and the same or more rounds and runs.
 
-    Raises MismatchError for any other plan. Cells that are told the horizon get a new name and start anew.
+    Raises MismatchError for any other plan. Cells that require the horizon get a new name and start over.
     """
     rounds = old["horizons"][-1]["rounds"]
     for name, asked, has in (("rounds", plan.rounds, rounds), ("runs", plan.runs, old["runs"])):

@@ -1,4 +1,4 @@
-"""The word ``"oracle"`` in a spec: a learner is told the truth about its cell, where in life it would have to guess."""
+"""The word ``"oracle"`` in a spec: a learner is oracle-tuned for its cell."""
 
 import dataclasses
 from collections.abc import Callable
@@ -119,12 +119,12 @@ class Oracle:
 
     def transitions(self) -> np.ndarray:
         if not isinstance(self.losses, IntermediateStates):
-            raise ValueError(f"under {type(self.losses).__name__} plays lead to no states; give numbers")
+            raise ValueError(f"under {type(self.losses).__name__} there are no intermediate states; give numbers")
         return np.asarray(self.losses.transitions)
 
     def signals(self) -> int:
         if not isinstance(self.losses, ShowsSignals):
-            raise ValueError(f"under {type(self.losses).__name__} plays show no signals; give a number")
+            raise ValueError(f"under {type(self.losses).__name__} there are no intermediate observations; give a number")
         return self.losses.num_signals
 
     def gaps(self) -> np.ndarray:

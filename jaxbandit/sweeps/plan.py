@@ -118,7 +118,7 @@ class Plan:
         return Plan.make(dataclasses.replace(self.spec, record=record, **objects), rounds=rounds, runs=self.runs)
 
     def lasting(self) -> set[str]:
-        """The cells that would go on if the horizon were raised: the others start anew then, or a trace of theirs is at its end."""
+        """The cells that can be extended to a longer horizon: the others start over, or their trace ends."""
         try:
             return {cell.id for cell in self.cells} & {cell.id for cell in self.at_horizon(self.rounds + 1).cells}
         except SpecError:
@@ -196,7 +196,9 @@ def _check_no_oracle(law: Any) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(law):
         if isinstance(leaf, str):
             name = jax.tree_util.keystr(path).lstrip(".")
-            raise ValueError(f"{name} = {leaf!r}: only what a learner is told can be {ORACLE!r} (and the bound of a delay law)")
+            raise ValueError(
+                f"{name} = {leaf!r}: only required inputs of a learner can be {ORACLE!r} (and the bound of a delay model)"
+            )
 
 
 def _cells(

@@ -94,7 +94,7 @@ class SpecReader:
     # From entries to points.
 
     def points(self, axis: Axis) -> list[AxisPoint]:
-        """The points of one axis, grids expanded, labels told apart."""
+        """The points of one axis, with expanded grids and unique labels."""
         given = vars(self.spec)[axis]
         if not isinstance(given, list | tuple | Mapping):
             self.problem(axis, f"{show(given)} is not a list of {axis}")

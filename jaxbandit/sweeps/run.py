@@ -172,8 +172,8 @@ def _begin(out: Path, plan: Plan, mix_environments: bool, part: SweepPart | None
         _meet(0)
         if store.started_anew:
             warnings.warn(
-                f"{len(store.started_anew)} of {len(store.manifest['cells'])} cells start anew at {store.rounds} rounds: what their learner or delay law "
-                f"is told depends on the horizon ({', '.join(sorted({store.labels('learners')[cell['at'][0]] for cell in store.started_anew}))})",
+                f"{len(store.started_anew)} of {len(store.manifest['cells'])} cells start over at {store.rounds} rounds: an input of their learner or delay model "
+                f"depends on the horizon ({', '.join(sorted({store.labels('learners')[cell['at'][0]] for cell in store.started_anew}))})",
                 stacklevel=4,
             )
         yield store

@@ -272,8 +272,8 @@ def _scan(learner, adversary, table, plan, num_arms: int):
 
 
 def _no_words(_=0):
-    raise TypeError("a learner that draws cannot play this game")
+    raise TypeError("a learner that draws random numbers is not supported here")
 
 
 def _never(_):
-    raise TypeError("a learner that asks which plays are outstanding cannot play this game")
+    raise TypeError("a learner that reads which observations are outstanding is not supported here")

@@ -261,6 +261,9 @@ def test_own_bounds_cut_off_one_in_a_million_at_most(law, beyond):
 
 def test_own_bounds_where_there_is_none_to_be_had():
     assert delays.Geometric(0.0).bound == delays.Poisson(0.0).bound == 0
-    with pytest.raises(ValueError, match=r"Pareto\(alpha=1.0\): so heavy a tail needs bound=.*0.00024 of the feedback is lost"):
+    with pytest.raises(
+        ValueError,
+        match=r"Pareto\(alpha=1.0\): this tail is too heavy to truncate automatically; pass bound=.*0.00024 of the feedback is lost",
+    ):
         delays.Pareto(1.0).check(2)
     assert delays.Geometric(50.0, bound=7).bound == 7

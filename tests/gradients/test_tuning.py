@@ -422,7 +422,7 @@ def test_moves_and_slopes_that_are_not_finite(tmp_path, monkeypatch):
 def test_a_long_burn_in_is_said_once_and_where_tune_was_called(monkeypatch):
     monkeypatch.setattr(warn, "_warned", set())
     shrink = optax.stateless(lambda slopes, _: {"scale": -0.1})
-    with pytest.warns(UserWarning, match="it plays nearly uniformly for about") as said:
+    with pytest.warns(UserWarning, match="it explores nearly uniformly for about") as said:
         jb.tune(
             Limited(knots=[1.0], scale=50.0), LAW, DELAYS, **FOUND, steps=2, only=["scale"], optimizer=shrink, estimator="fluid"
         )

@@ -250,7 +250,7 @@ def test_a_sweep_tells_the_truth():
     assert (told.base.horizon, told.base.mean_delay, told.capacity) == (90, 4, 5)
     assert Oracle(law, D.Fixed(4), 90).tell(jb.EstimatedStateExp3("oracle", 9, 1)).signals == 3  # type: ignore[arg-type]
     assert Oracle(FIVE, D.CompositeFeedback([0.5, 0.3, 0.2]), 90).tell(jb.CoLo(jb.TsallisINF(), "oracle")).delay == 2
-    with pytest.raises(ValueError, match="transitions = 'oracle': under Bernoulli plays lead to no states"):
+    with pytest.raises(ValueError, match="transitions = 'oracle': under Bernoulli there are no intermediate states"):
         Oracle(FIVE, D.Fixed(4), 90).tell(asked)
 
 
@@ -301,7 +301,7 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
             lambda: simulate(jb.Uniform(), L.IntermediateStates(STATES, L.Bernoulli([0.1, 0.2]))),
             r"lead to 3 states, and losses has 2",
         ),
-        (lambda: jb.Agent(STATE_EXP3, 5, jax.random.key(0)), r"StateExp3 reads the signal of each play"),
+        (lambda: jb.Agent(STATE_EXP3, 5, jax.random.key(0)), r"StateExp3 uses intermediate observations"),
         pytest.param(
             lambda: jb.check_losses(Silent()),
             r"signal\(1000, arm, noise\) gives int32\[128\] from 1 to 2; one int32 from 0 to 1",
@@ -309,10 +309,13 @@ def simulate(learner, losses=FIVE, delays=D.Fixed(1)):  # noqa: B008
         ),
         (
             lambda: simulate(jb.TsallisINF(), delays=PIECES),
-            r"only sums are seen, and TsallisINF .* give jb.CoLo\(TsallisINF\(…\), delay=1\)",
+            r"observed as sums only, and TsallisINF .* give jb.CoLo\(TsallisINF\(…\), delay=1\)",
         ),
         (lambda: simulate(jb.CoLo(jb.TsallisINF(), 1), delays=D.CompositeFeedback([0.5, 0.6])), r"sum to 1, and these to 1\.1"),
-        (lambda: simulate(jb.Uniform(), delays=D.ArmDependent([PIECES] * 5)), r"a law of pieces holds for all plays or none"),
+        (
+            lambda: simulate(jb.Uniform(), delays=D.ArmDependent([PIECES] * 5)),
+            r"composite feedback applies to all rounds or none",
+        ),
         (
             lambda: jb.check_learner(LooksAtTheArm(400)),
             r"it inherits from TakesSums, but observe makes something else of state\[0\]",

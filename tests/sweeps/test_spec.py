@@ -99,7 +99,7 @@ SPECS = [
     (good("means = [0.3, 0.5]", 'means = { file = "../secret.npy" }'), r"leads out of the spec's folder"),
     (good("means = [0.3, 0.5]", 'means = { file = "/etc/passwd" }'), r"write \{ file = 'NAME.npy' \}"),
     (good("means = [0.3, 0.5]", 'means = { file = "nothing.npy" }'), r"'nothing.npy' cannot be read"),
-    (good("means = [0.3, 0.5]", 'means = "oracle"'), r"losses\[0\]: .*only what a learner is told can be 'oracle'"),
+    (good("means = [0.3, 0.5]", 'means = "oracle"'), r"losses\[0\]: .*only required inputs of a learner can be 'oracle'"),
     (good(LOSS, 'name = "table"\nlosses = [[0.0, 1.0]]'), r"learners\[0\] x losses\[0\] x delays\[0\]: .*only 1 rounds"),
     (good(DELAY, 'name = "fixed"\ndelay = -5'), r"delays\[0\]: .*0 or more"),
     (good(DELAY, 'name = "fixed"\ndelay = 9\nbound = 4'), r"delays\[0\]: .*above bound=4"),

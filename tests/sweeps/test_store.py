@@ -95,7 +95,7 @@ def test_raising_runs_adds_runs(copy):
 
 def test_raising_rounds_goes_on_and_starts_anew_what_knew_the_horizon(copy):
     before = jb.open_sweep(copy)
-    with pytest.warns(UserWarning, match=r"2 of 4 cells start anew.*successive-elimination"):
+    with pytest.warns(UserWarning, match=r"2 of 4 cells start over.*successive-elimination"):
         summary = jb.sweep(spec(), copy, rounds=90)
     assert summary.computed == 12
     after = jb.open_sweep(copy)

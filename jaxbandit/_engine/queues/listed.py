@@ -1,4 +1,4 @@
-"""Plays that wait for feedback: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
+"""Outstanding observations: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
 
 The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays
 due at the end of a round are found:
@@ -9,7 +9,7 @@ due at the end of a round are found:
 
 The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program.
 
-A few plays that wait longer than the ring (outliers of a shared sequence) are in a side list.
+A few observations with delays longer than the ring (outliers of a shared sequence) are in a side list.
 
 XLA copies a whole ring in every round unless each write to it comes after the reads of that round. XLA only knows an order where
 one value is computed from another, so some values that are written are computed from what was read in a way that changes nothing.
@@ -91,12 +91,12 @@ class Side:
 
 @pytree_dataclass
 class Pending:
-    """All plays that wait, and what is counted of them. Counts are ``[]`` if the delays are shared, else ``[...]``."""
+    """All outstanding observations and their counts. Counts are ``[]`` if the delays are shared, else ``[...]``."""
 
     plays: Play  # [W, ...]
     lists: Lists | None
     side: Side | None
-    due: jax.Array | None  # [W, ...] int32, the round of arrival of each play, where a learner must be told
+    due: jax.Array | None  # [W, ...] int32, the round of arrival of each observation, if a learner requires it
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s

@@ -1,4 +1,4 @@
-"""Arrival slots: plays that wait for feedback, where the learner only adds up what arrives.
+"""Arrival buffer: outstanding observations of learners that only add up arriving feedback.
 
 With a delay for each play, lists (:mod:`jaxbandit._engine.queues.listed`) take a loop over what arrives, as long as the busiest run needs: an
 accelerator stops for the host at every turn, a CPU goes over all runs in each. A learner that says ``adds_only`` does not mind
@@ -33,7 +33,7 @@ Read = tuple[list[jax.Array], jax.Array, jax.Array]  # the leaves it was added t
 
 @pytree_dataclass
 class Arrivals:
-    """What is counted of the plays that wait: ``[]`` if all runs have the same delays, else ``[...]``."""
+    """Counts of outstanding observations: ``[]`` if all runs have the same delays, else ``[...]``."""
 
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
@@ -152,7 +152,7 @@ class SlotsInTurn(Slots):
     """
 
     def _written(self, now, then, places, values, read):
-        # A CPU's XLA reads the row anew wherever it is used, so zeros are computed from what was made of it.
+        # XLA on CPUs reads the row again at every use, so zeros are computed from derived values.
         leaves, outstanding, _ = read
         zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
         memory = write_row(self.sums, jnp.concatenate(zeros), now)

@@ -5,7 +5,7 @@ Here the round is traced for a single run, and its program is then evaluated wit
 number. Arms are unrolled, so all that is left are operations element by element, which become one kernel, and rows of memory.
 
 The program is a jaxpr, and what jaxprs are made of changes between versions of JAX. A step or a parameter for which there is no
-rule here raises :class:`Unsupported`; whoever asked then uses the form on arrays, which is the same round.
+rule here raises :class:`Unsupported`; the caller then falls back to evaluation on arrays.
 """
 
 import functools
@@ -201,7 +201,7 @@ class Evaluator(Arithmetic):
 
     def _scan(self, step, *inputs, jaxpr, length, reverse, **_):
         inner = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
-        # Told apart by shapes, which every version of JAX has: what is scanned over has one axis less inside.
+        # Recognised by their shapes, in every version of JAX: scanned inputs have one axis less inside.
         scanned = sum(outer.aval.shape != one.aval.shape for outer, one in zip(step.invars, inner.invars, strict=True))
         carried = sum(outer.aval.shape == one.aval.shape for outer, one in zip(step.outvars, inner.outvars, strict=True))
         first = len(inputs) - scanned
@@ -258,7 +258,7 @@ class Evaluator(Arithmetic):
         """What a loop made by ``make(pack, unpack, start)`` leaves of ``carry``.
 
         Whole numbers that all runs share are carried as scalars, so that counted loops have a known number of turns. Where such a
-        number differs between runs after a turn, the loop is made anew with a vector for it. Rows of memory are carried as they are.
+        number differs between runs after a turn, the loop is rebuilt with a vector for it. Rows of memory are carried as they are.
         """
         memory = [isinstance(value, Rows) for value in carry]
         if any(rows and not value.per_run for rows, value in zip(memory, carry, strict=True)):

@@ -1,4 +1,4 @@
-"""Upper bounds for other shapes of late feedback."""
+"""Upper bounds for other feedback models."""
 
 import numpy as np
 from jax.typing import ArrayLike

@@ -45,7 +45,7 @@ def bandit_lower(num_arms: int, rounds: ArrayLike) -> Bound:
 def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
     """Fixed delay, stochastic: d·ΣΔ_i/K + Σ log T/Δ_i.
 
-    In the first d rounds nothing is known, and whoever plays all arms alike pays the mean gap in each. The paper (L205) has d in
+    In the first d rounds nothing is observed, and an algorithm that treats the arms alike pays the mean gap in each. The paper (L205) has d in
     place of d·ΣΔ_i/K, which is more than can be forced: with K = 2, Δ = 0.05 and d = 1000 it says 1000 where the first d rounds
     cost 25.
 
