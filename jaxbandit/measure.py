@@ -93,7 +93,7 @@ class ControlVariates:
 
 @pytree_dataclass
 class Pulls:
-    """How often each arm was played so far: reads ``pulls [C, K, runs]``.
+    """How often each arm was chosen so far: reads ``pulls [C, K, runs]``.
 
     >>> import jaxbandit as jb
     >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=100, runs=4, seed=0,

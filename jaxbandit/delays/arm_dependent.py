@@ -12,7 +12,7 @@ from jaxbandit.delays.base import Composed, Delays
 
 @pytree_dataclass
 class ArmDependent(Composed):
-    """Each arm has a delay law of its own: a play of arm i waits as ``laws[i]`` says.
+    """Arm-dependent delays: arm i has the delay model ``laws[i]``.
 
     >>> import jaxbandit as jb
     >>> law = jb.delays.ArmDependent([jb.delays.Fixed(0), jb.delays.Fixed(8)])

@@ -14,7 +14,7 @@ WITHIN = 1e-4  # how far the sum of the shares may be from 1
 
 @pytree_dataclass
 class CompositeFeedback(Delays):
-    """Every loss comes in pieces, the share ``shares[j]`` of it at the end of the j-th round after the play; only their sum is seen.
+    """Composite anonymous feedback: the share ``shares[j]`` of a loss arrives j rounds after the action; only sums per round are observed.
 
     What is seen in round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, nobody says from which plays: composite anonymous feedback. Only
     learners that need no more can play (they say ``takes_sums``), as :class:`jaxbandit.CoLo` does. A play is outstanding until its last

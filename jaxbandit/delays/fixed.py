@@ -35,7 +35,7 @@ class OneDelay(Delays):
 
 @pytree_dataclass
 class Fixed(OneDelay):
-    """Every play waits ``delay`` rounds. At most one play is due in a round, which needs no lists.
+    """The same delay in every round. At most one observation arrives per round.
 
     >>> import jaxbandit as jb
     >>> jb.delays.Fixed(10).bound

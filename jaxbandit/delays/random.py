@@ -110,7 +110,7 @@ class Unbounded(Delays):
 
 @pytree_dataclass
 class Geometric(Unbounded):
-    """Geometric on 0, 1, 2, …: :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` never arrive.
+    """Geometric on 0, 1, 2, …: :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` are missing feedback.
 
     Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result`` says how many
     plays were lost.
@@ -142,7 +142,7 @@ class Geometric(Unbounded):
 
 @pytree_dataclass
 class Poisson(Unbounded):
-    """Poisson with the given mean. Draws above ``bound`` never arrive; without one it is as in :class:`Geometric`.
+    """Poisson with the given mean. Draws above ``bound`` are missing feedback; without one it is as in :class:`Geometric`.
 
     >>> import jaxbandit as jb
     >>> jb.delays.Poisson(mean=3.0, bound=31).draw(t=1, arm=0, loss=0.0, noise=0.5)
@@ -206,7 +206,7 @@ class Tabulated(Delays):
 
 @pytree_dataclass
 class Pareto(Unbounded):
-    """Heavy tails: Pareto-I, :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` never arrive.
+    """Heavy tails: Pareto-I, :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` are missing feedback.
 
     Without a ``bound`` it is as in :class:`Geometric`, for α of 1.5 and more; heavier tails need one.
 

@@ -14,7 +14,7 @@ from jaxbandit.delays.base import NEVER, Composed, Delays, check_bound, check_re
 
 @pytree_dataclass
 class Empirical(Delays):
-    """Each play waits as long as one of the recorded plays, any of them with the same probability.
+    """Delays resampled uniformly from recorded ones.
 
     >>> import jaxbandit as jb
     >>> int(jb.delays.Empirical([0, 3, 3, 7]).draw(t=1, arm=0, loss=0.0, noise=0.6))
@@ -51,7 +51,7 @@ class Empirical(Delays):
 
 @pytree_dataclass
 class EmpiricalByArm(Empirical):
-    """Recorded delays by arm: an action of arm i waits as long as one of ``delays[i]``, each with the same probability.
+    """Recorded delays by arm: arm i has delays resampled uniformly from ``delays[i]``.
 
     :class:`ArmDependent` with an :class:`Empirical` for each arm, in one table.
 
@@ -125,7 +125,7 @@ class LossDependent(Composed):
 
 @pytree_dataclass
 class DelayAsPayoff(Delays):
-    """The loss is the time itself: a play with loss ℓ waits round(D·ℓ) rounds, as a job that takes longer costs more.
+    """The loss is the delay: an action with loss ℓ has delay round(D·ℓ).
 
     Args:
       scale: D, the delay of a loss of 1.

@@ -21,7 +21,7 @@ from jaxbandit.delays.base import NEVER, Delays, check_bound, check_recorded, po
 
 @pytree_dataclass
 class Bursts(Delays):
-    """Everything is delivered every ``every`` rounds: at the end of rounds every, 2·every, …
+    """Feedback is delivered every ``every`` rounds: at the end of rounds every, 2·every, …
 
     >>> import jaxbandit as jb
     >>> [int(jb.delays.Bursts(3).draw(t=t, arm=0, loss=0.0, noise=0.0)) for t in range(1, 7)]
@@ -51,7 +51,7 @@ class Bursts(Delays):
 
 @pytree_dataclass
 class Outlier(Delays):
-    """The first ``count`` plays wait ``first`` rounds, all others ``delay``: few outliers, σ_max small, d_max huge.
+    """The first ``count`` rounds have delay ``first``, all others ``delay``: small σ_max, large d_max.
 
     The outliers wait in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
 
@@ -97,7 +97,7 @@ class Outlier(Delays):
 
 @pytree_dataclass
 class Trace(Delays):
-    """A recorded sequence: play t waits ``delays[t - 1]`` rounds in every run.
+    """A recorded sequence: round t has delay ``delays[t - 1]`` in every run.
 
     The ring is made for all but the 64 longest delays; those wait in a side list.
 

@@ -78,7 +78,7 @@ class Conversions(Learner):
 
 @pytree_dataclass
 class DelayedUCB(Conversions):
-    """UCB for conversions: a success (loss 0) arrives late, that there was none (loss 1) is never seen.
+    """UCB for delayed conversions: a success (loss 0) is observed after a delay, a failure (loss 1) never.
 
     .. math::
        I_t \\in \\arg\\max_k \\; \\frac{S_k}{\\tilde N_k}
@@ -111,7 +111,7 @@ class DelayedUCB(Conversions):
 
 @pytree_dataclass
 class DelayedKLUCB(Conversions):
-    """KL-UCB for conversions, sharper than :class:`DelayedUCB` where they are rare.
+    """KL-UCB for delayed conversions, with tighter bounds than :class:`DelayedUCB` where they are rare.
 
     .. math::
        I_t \\in \\arg\\max_k \\; \\max\\{q \\in [\\hat\\theta_k, 1] : \\tilde N_k\\, d(\\hat\\theta_k, q) \\le (1+\\epsilon)\\log t\\},

@@ -44,7 +44,7 @@ class EliminationState:
 
 @pytree_dataclass
 class SuccessiveElimination(Learner):
-    """Successive elimination: sweeps over the active arms; before each sweep the arms that are surely worse are dropped.
+    """Successive elimination: sweeps over the active arms; before each sweep, significantly worse arms are dropped.
 
     Arm i goes when its lower bound on the mean loss is above the smallest upper bound of an active arm, with radius
     :math:`\\sqrt{2\\log T / n_i}` after :math:`n_i` observations.

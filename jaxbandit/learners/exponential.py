@@ -246,7 +246,7 @@ class Exp3PlusPlusState:
 
 @pytree_dataclass
 class Exp3PlusPlus(Learner):
-    """Exp3++: Exp3 that explores each arm as much as its gap seems to ask for; ignores delays.
+    """Exp3++: Exp3 with exploration of each arm by its estimated gap; ignores delays.
 
     .. math::
        w_t \\propto \\exp(-\\eta_t \\hat L_t), \\quad x_{t,i} = \\Big(1 - \\sum_j \\epsilon_{t,j}\\Big) w_{t,i} + \\epsilon_{t,i},

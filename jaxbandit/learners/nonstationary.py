@@ -126,7 +126,7 @@ def posterior(counts: jax.Array, losses: jax.Array) -> tuple[jax.Array, jax.Arra
 
 @pytree_dataclass
 class SlidingWindowUCB(Learner):
-    """UCB1 on the observed plays of the last W rounds.
+    """UCB1 on the observations of the last W rounds.
 
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\min(t, W) / S_i}
 
@@ -163,7 +163,7 @@ class SlidingWindowUCB(Learner):
 
 @pytree_dataclass
 class SlidingWindowThompson(Learner):
-    """Thompson sampling on the observed plays of the last W rounds.
+    """Thompson sampling on the observations of the last W rounds.
 
     .. math:: I_t = \\arg\\min_i \\theta_i, \\quad \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\ell,\\; 1 + \\sum (1 - \\ell)\\Big)
 
@@ -199,7 +199,7 @@ class SlidingWindowThompson(Learner):
 
 @pytree_dataclass
 class DiscountedUCB(Learner):
-    """UCB1 on all observed plays, where one of age a counts :math:`\\gamma^a`.
+    """UCB1 on all observations, where one of age a has weight :math:`\\gamma^a`.
 
     .. math::
        I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\max\\{1, \\textstyle\\sum_j S_j\\} / S_i}, \\quad
@@ -238,7 +238,7 @@ class DiscountedUCB(Learner):
 
 @pytree_dataclass
 class DiscountedThompson(Learner):
-    """Thompson sampling on all observed plays, where one of age a counts :math:`\\gamma^a`.
+    """Thompson sampling on all observations, where one of age a has weight :math:`\\gamma^a`.
 
     .. math::
        I_t = \\arg\\min_i \\theta_i, \\quad

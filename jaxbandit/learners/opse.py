@@ -24,7 +24,7 @@ class OPSEState:
 
 @pytree_dataclass
 class OptimisticPessimisticElimination(Learner):
-    """OPSE: successive elimination that trusts no average of what has come, for delays that may depend on the loss.
+    """OPSE: successive elimination for reward-dependent delays, with optimistic and pessimistic values for outstanding observations.
 
     .. math::
        \\frac{1}{n_i}\\Big(\\sum \\ell\\Big) - r_i \\;\\le\\; \\mu_i \\;\\le\\;

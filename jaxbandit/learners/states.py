@@ -42,7 +42,7 @@ def add_by_state(loss_estimates: jax.Array, observation: Observation) -> jax.Arr
 
 @pytree_dataclass
 class StateExp3(ByStates):
-    """State-EXP3: exponential weights for plays that show a state at once and their loss late, where P(s|a) is known.
+    """State-EXP3: exponential weights for intermediate observations (the state at once, its loss delayed) with known P(s|a).
 
     .. math::
        x_t \\propto \\exp(-\\eta \\hat L_t), \\quad \\hat\\ell_t(a) = \\frac{P(s_t|a)}{q_t(s_t)}\\,\\ell_t, \\quad
@@ -102,7 +102,7 @@ class CountedState:
 
 @pytree_dataclass
 class EstimatedStateExp3(ByStates):
-    """State-EXP3 that is not told P(s|a) but counts, from its own plays, how often each arm led to each state.
+    """State-EXP3 that estimates P(s|a) by counting.
 
     As :class:`StateExp3` with :math:`\\hat P_t(s|a) = (N_t(a, s) + \\alpha)/(N_t(a) + \\alpha S)` in place of P, N of the plays before round
     t, and x_t mixed with γ/K. The estimates of the losses are no longer unbiased, and no bound is known.

@@ -20,7 +20,7 @@ class TrackingState:
 
 @pytree_dataclass
 class LimitedTracking(Wrapper):
-    """A base that may wait for at most C plays at a time; the feedback of all others is never seen.
+    """Limited tracking capacity: a base learner with at most C outstanding observations; all other feedback is missing.
 
     A play is tracked if a coin of probability p says so and fewer than C plays are tracked already:
 

@@ -11,7 +11,7 @@ from jaxbandit.learners.base import Learner, Observation, Round
 
 @pytree_dataclass
 class Uniform(Learner):
-    """Plays every arm with probability 1/K; its regret is T times the mean gap.
+    """Chooses every arm with probability 1/K; its regret is T times the mean gap.
 
     >>> import jax, jaxbandit as jb
     >>> jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(0), rounds=8, runs=2,

@@ -80,7 +80,7 @@ class QPMDState:
 
 @pytree_dataclass
 class QPMD(Sized):
-    """QPM-D: a queue of arrived losses for each arm, in front of a learner without delays.
+    """QPM-D: a learner without delays, fed from a queue of arrived losses per arm.
 
     The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
     gets the oldest one as if it came at once, and names its next arm; if losses of that arm wait in its queue, it gets
@@ -185,7 +185,7 @@ class BOLDState:
 
 @pytree_dataclass
 class BOLD(Sized):
-    """BOLD: a copy of a learner without delays for each outstanding play.
+    """BOLD: one copy of a learner without delays per outstanding observation.
 
     Each play is made by the free copy with the smallest number, which then waits for the feedback. A copy has its own
     rounds, its plays, and never meets a delay. With d + 1 copies at work each learns from one play in d + 1, so the

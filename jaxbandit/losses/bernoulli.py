@@ -54,7 +54,7 @@ class Bernoulli(WithMeans):
 
 @pytree_dataclass
 class StochasticallyConstrained(DifferentiableLosses):
-    """The stochastically constrained adversary: means move, gaps do not (environment B of Zimmert & Seldin 2021).
+    """The stochastically constrained adversary: time-varying means, fixed gaps (environment B of Zimmert & Seldin 2021).
 
     Bernoulli losses whose means (best arm, all others) alternate between (0, Δ) and (1 - Δ, 1); each phase is ``growth``
     times as long as the one before, the first lasts one round. Arm 0 is the best throughout.

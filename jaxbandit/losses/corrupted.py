@@ -10,7 +10,7 @@ from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals, se
 
 @pytree_dataclass
 class Corrupted(DifferentiableLosses):
-    """A stochastic law with an adversary who spends a budget of corruption early on.
+    """Adversarial corruption of a stochastic loss model, with a budget that is spent early.
 
     From round ``start`` on the adversary exchanges the best and the worst arm. A corrupted round costs the largest change
     of a mean, :math:`\\max_i m_i - \\min_i m_i`; it goes on for as many rounds as ``budget`` pays for. The regret counts

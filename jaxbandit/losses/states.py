@@ -13,7 +13,7 @@ WITHIN = 1e-4  # how far the sum of a row may be from 1
 
 @pytree_dataclass
 class IntermediateStates(ShowsSignals, DifferentiableLosses):
-    """A play leads to a state, which is seen at once; the loss, which comes later, is that of the state.
+    """Intermediate observations: an action leads to a state, which is observed at once; the delayed loss is that of the state.
 
     The state of a play of arm a is s with probability P(s|a). Its loss is drawn from a law of which each state is an "arm". So
     the mean loss of arm a is :math:`\\sum_s P(s|a)\\,\\theta_t(s)`.
