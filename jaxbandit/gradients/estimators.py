@@ -1,7 +1,7 @@
 """The gradient of the **expected** regret in the numbers of a game: its learner's, its losses' and its delays'.
 
 Differentiating a rollout holds the sampled arms fixed, which is not that gradient: the arms are drawn from probabilities
-that move with the hyperparameters. ``docs/gradients.md`` derives the estimators and measures them.
+that move with the hyperparameters. ``docs/appendix/gradient_estimators.md`` derives the estimators and measures them.
 """
 
 import dataclasses
@@ -193,7 +193,7 @@ def regret_gradient(
 
 
 def check_options(estimator: object, step: Any = None) -> None:
-    """Raise ValueError, in one sentence, if there is no such estimator or step."""
+    """Raise ValueError if there is no such estimator or step."""
     if estimator is not None and not (isinstance(estimator, str) and estimator in get_args(Estimator)):
         raise ValueError(f"estimator={show(estimator)}: the estimators are {', '.join(map(repr, get_args(Estimator)))}")
     number = is_numeric(step) and np.ndim(step) == 0 and np.asarray(step).dtype.kind != "b"

@@ -129,7 +129,7 @@ def _limits_at(owner: Any, path: Sequence[Any]) -> Limits:
 
 
 def check_wrt(wrt: Any) -> tuple[Owner, ...]:
-    """The parts that a derivative is asked in; raises, in one sentence, what is wrong with ``wrt``."""
+    """The parts to differentiate with respect to; raises if ``wrt`` is invalid."""
     parts = (wrt,) if isinstance(wrt, str) else wrt
     known = isinstance(parts, Sequence) and len(parts) > 0 and all(isinstance(one, str) and one in PARTS for one in parts)
     if not known or len(set(parts)) < len(parts):
@@ -163,7 +163,7 @@ def chosen(owners: Mapping[Owner, Any], only: Sequence[str] | None) -> list[Para
 
 
 def check_names(names: Sequence[str], owner: str, only: Sequence[str] | None) -> None:
-    """Raise, in one sentence, unless ``only`` is None or some of the ``names``."""
+    """Raise unless ``only`` is None or some of the ``names``."""
     if not names:
         raise ValueError(f"{owner}(…): it has no hyperparameter to differentiate by")
     if only is None:

@@ -95,7 +95,7 @@ class Record:
 
 
 def check_file(file: str | os.PathLike | None) -> None:
-    """Raise, in one sentence, unless ``file`` is None, or steps can be read from it or written to it."""
+    """Raise unless ``file`` is None, or steps can be read from it or written to it."""
     if file is None:
         return
     if not isinstance(file, str | os.PathLike):

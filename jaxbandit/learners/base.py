@@ -148,10 +148,10 @@ class Learner(Generic[State]):
         return None
 
     def check(self) -> None:
-        """Raise ValueError, in one sentence, if fields do not go together; each by itself has been checked before."""
+        """Raise ValueError if fields are inconsistent; each field has been checked before."""
 
     def _check_state(self, state: State) -> None:
-        """Raise RuntimeError, in one sentence, if the final state of the runs says that something went wrong."""
+        """Raise RuntimeError if the final state of the runs indicates an error."""
 
 
 class ImportanceWeighted(Learner[State]):
