@@ -1,12 +1,12 @@
-"""The names that a learner or a law of your own is written with.
+"""Names for your own learners, loss models and delay models.
 
 - a learner: :class:`Learner` (or :class:`ImportanceWeighted`), which :class:`Round` and :class:`Observation` are given to;
-- a loss law: :class:`Losses`; a delay law: :class:`Delays`, with :data:`NEVER` for feedback that never comes;
+- a loss model: :class:`Losses`; a delay model: :class:`Delays`, with :data:`NEVER` for missing feedback;
 - :func:`pytree_dataclass` makes the class a pytree of its numbers; its fields are plain, or say more by :func:`number`,
   :func:`whole_number`, :func:`static` and :func:`given`;
 - :func:`float_dtype`, :func:`one_hot` and :func:`pick` help to write the methods.
 
-How: the pages "Adding a learner" and "Adding a law".
+How: the pages "Adding a learner" and "Adding a loss model or a delay model".
 """
 
 from jaxbandit._core.arms import one_hot, pick

@@ -2,7 +2,7 @@
 
 A measurement is a pytree with three pure methods, like a learner: ``init(num_arms, runs_shape) -> state``,
 ``update(state, info) -> state`` after every round, and ``read(state) -> {name: array [..., runs]}`` at every recorded
-round. What it reads comes back as ``result.measured[name]``, ``[C, ..., runs]``.
+round. Its readings are ``result.measured[name]``, ``[C, ..., runs]``.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Whether a learner or a law of your own keeps the rules: ``check_learner``, ``check_losses`` and ``check_delays``.
+"""Checks of your own learners, loss models and delay models: ``check_learner``, ``check_losses`` and ``check_delays``.
 
-Each plays the object a little and raises one sentence about the first rule that is broken. :func:`jaxbandit.simulate` looks at
+Each simulates a few rounds and raises an error for the first violated rule. :func:`jaxbandit.simulate` looks at
 shapes and ranges by itself (:mod:`jaxbandit._checks.dry_run`); what is found here besides are mistakes that make a simulation wrong
 without a sign. The library's own classes are held to these same checks by its tests.
 """
@@ -86,7 +86,7 @@ def _check_batches(name: str, function: Callable, part: Any) -> None:
 
 
 def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
-    """Check a loss law, also one of your own; silent if all is well.
+    """Check a loss model, also your own; returns None if all checks pass.
 
     Shapes; means and losses between 0 and 1 in rounds up to ``rounds``; the mean of samples is ``expected``, and that of their
     squares ``second_moment``; ``stationary`` means that do not move; the same loss for the same noise, for each run by itself; it
@@ -166,7 +166,7 @@ def _sampled(law: Losses, t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array
 
 
 def check_delays(delays: Delays, *, num_arms: int = 3, rounds: int = 1000) -> None:
-    """Check a delay law, also one of your own; silent if all is well.
+    """Check a delay model, also your own; returns None if all checks pass.
 
     Shapes and types; delays of 0 or more up to ``bound``, beyond it or NEVER only where it ``may_lose``, in rounds up to ``rounds``;
     what the traits ``oblivious``, ``noisy``, ``shared``, ``fixed_age`` and ``longest`` say; the same delay for the same noise, for each
@@ -233,17 +233,17 @@ def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
 
 
 def check_learner(learner: LearnerLike, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:
-    """Check a learner, also one of your own; silent if all is well.
+    """Check a learner, also your own; returns None if all checks pass.
 
     Shapes and types of what its methods return, for one run and for many; probabilities that are 0 or more and sum to 1, in
     every round; an observation that has not arrived changes nothing; what the traits ``watches_plays`` and ``adds_only`` and the
-    base class ``TakesSums`` say; the same bits for a run alone and among others; the same program each time; it can be traced, also in batches
+    base class ``TakesSums`` say; bitwise identical results for a run alone and among others; the same program each time; it can be traced, also in batches
     over its numbers.
 
     Args:
       learner: such as ``EpsilonGreedy(0.1)``.
-      num_arms: K of the games it plays.
-      delays: the laws it plays under; a short delay, and delays that depend on the arm and may be endless, unless given.
+      num_arms: K of the simulations.
+      delays: the delay models; by default a short delay, and arm-dependent delays with missing feedback.
 
     Raises:
       ValueError, TypeError: one sentence about the first rule that is broken.

@@ -53,11 +53,11 @@ def rollout(
     probabilities: bool = False,
     measure: Sequence[Any] = (),
 ) -> Rollout:
-    """Play ``rounds`` rounds as a pure function: safe under jit, vmap, jvp and grad.
+    """Simulate ``rounds`` rounds as a pure function, for jit, vmap, jvp and grad.
 
     A derivative holds the sampled arms, losses and delays fixed: that of the expected regret is :func:`jaxbandit.regret_gradient`.
 
-    The same randomness as :func:`simulate`: run i of either meets the same words. Where ``simulate`` is the fast driver,
+    Run i uses the same random numbers as run i of :func:`simulate`. Where ``simulate`` is the fast driver,
     this is what notebooks transform.
 
     Args:

@@ -88,15 +88,15 @@ def simulate(
 ) -> Result:
     """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
 
-    Run i is a pure function of learner, losses, delays, key and i: the same bits for any number of runs, blocks or
+    Run i is a pure function of learner, losses, delays, key and i: bitwise identical for any number of runs, blocks or
     devices, and whether it is played in one go or stopped and resumed. Different learners with the same key meet the
     same losses and delays, run by run, so differences between them are paired.
 
     Args:
       learner: such as :class:`jaxbandit.BestOfBothWorlds`; any object with ``init``, ``act`` and ``observe``. A number in
         learner, losses or delays may be one for each run, ``[runs]``, and means ``[K, runs]``.
-      losses: a law of :mod:`jaxbandit.losses`.
-      delays: a law of :mod:`jaxbandit.delays`.
+      losses: a loss model of :mod:`jaxbandit.losses`.
+      delays: a delay model of :mod:`jaxbandit.delays`.
       rounds: the horizon T (with ``resume``: the new total).
       runs: how many runs, with ids ``first_run … first_run + runs - 1``.
       key: a typed key, ``jax.random.key(0)``.
@@ -105,7 +105,7 @@ def simulate(
         records every one.
       spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
-      resume: an earlier :class:`Result` (also loaded from a file) to go on from, with the same learner, losses, delays,
+      resume: an earlier :class:`Result` (also loaded from a file) to resume, with the same learner, losses, delays,
         key and runs; the new Result holds the new records.
       probabilities: also keep x_t at the recorded rounds.
       measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.

@@ -60,18 +60,18 @@ class Unfinished(NamedTuple):
 
 
 class Agent:
-    """A learner in a live system: decides one round at a time, and takes feedback whenever it comes.
+    """A learner in a live system: one decision at a time, feedback when it arrives.
 
     ``act()`` gives a :class:`Ticket`; ``observe(ticket.id, loss)`` answers it, at any later time and in any order.
 
     The rule is the simulation's: what arrives between two decisions counts as arrived at the end of the earlier round, and is
-    delivered at the next decision in ascending round of origin. The random words are those of ``rollout`` with the same key
-    and run. An agent fed by a simulated environment therefore plays what :func:`jaxbandit.rollout` plays: bit for bit what it
-    plays outside of ``jit``, on the same machine with the same versions (tested for every learner of the registry). Where
+    delivered at the next decision in ascending round of origin. The random numbers are those of ``rollout`` with the same key
+    and run. An agent in a simulated environment therefore makes the decisions of :func:`jaxbandit.rollout`: bitwise those that it
+    makes outside of ``jit``, on the same machine with the same versions (tested for every learner of the registry). Where
     XLA compiles another program (``rollout`` within ``jit``, ``simulate``) the last digit may be rounded differently.
 
-    A play that has expired stays outstanding for the learner, as lost feedback does in a simulation: a learner that pays for
-    what is outstanding goes on paying.
+    An expired ticket stays outstanding for the learner, as missing feedback does in a simulation: a learner whose rate depends on
+    outstanding observations keeps counting it.
 
     :meth:`open` keeps everything in a file, and :meth:`save` writes it to one. Calls from several threads wait for each other.
 
@@ -82,7 +82,7 @@ class Agent:
       arms: how many, or their names.
       key: a typed key, ``jax.random.key(0)``; or ``seed=0`` in its place.
       fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
-        one call. Run i of the fleet has the random words of a single agent with ``first_run=first_run + i``.
+        one call. Run i of the fleet has the random numbers of a single agent with ``first_run=first_run + i``.
       first_run: id of the run, or of the first run of the fleet.
       propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A single
         agent and a durable fleet then decide faster. A fleet in memory computes them when they are read.
@@ -184,7 +184,7 @@ class Agent:
           runs: which learners of a fleet decide, as a list of their numbers, from 0; None: all. The ticket's arrays are in this order.
           key: your own name for the decision, such as the id of a request; a list of them for a fleet or for several decisions. A
             call with a key that was used before returns the ticket of that time: after a crash, repeat the call.
-          arm: play this arm, whatever the learner would draw. The ticket's probability is 1. Bounds do not cover such rounds.
+          arm: use this arm instead of the learner's draw. The ticket's probability is 1. Bounds do not cover such rounds.
           count: so many decisions of a single learner in one call and one commit, with no feedback in between.
         """
         with self._lock:
@@ -310,7 +310,7 @@ class Agent:
         return self._journal.has_closed(id) and not self._journal.has_late(id)
 
     def expire(self, ticket: Ticket | int | Sequence[int] | np.ndarray) -> None:
-        """Feedback of this ticket, or of these, will never come."""
+        """Mark the feedback of this ticket, or of these, as missing."""
         with self._lock:
             self._check_open()
             ids = as_ids(ticket)
@@ -437,7 +437,7 @@ class Agent:
     def estimate(self, *, late: bool = False) -> ArmEstimates:
         """The mean loss of each arm, estimated from the log with inverse propensities, and 95% intervals.
 
-        A plain mean of the observed losses is biased, because the learner plays an arm more often after good feedback. Weighted by
+        A plain mean of the observed losses is biased, because the learner chooses an arm more often after good feedback. Weighted by
         its propensity every decision counts as if arms were drawn evenly. Unbiased if feedback is not missing depending on arm or
         loss: close the window first. Arms that the propensities cannot support (a deterministic learner such as UCB) get NaN.
 

@@ -1,12 +1,12 @@
-"""When feedback comes: laws of the delay of each play, in whole rounds.
+"""Delay models: the delay of each round, an integer.
 
-Feedback of round t arrives at the **end** of round t + d. A law has a static ``bound`` (the longest wait in the ring of
-pending plays; the next power of two by default, so that few shapes are compiled) and
-``draw(t, arm, loss, noise) -> int32``, where ``noise`` is one uniform number in (0, 1) for each play. :data:`NEVER` is a
-delay: the feedback is lost, and the play stays outstanding for ever.
+Feedback of round t arrives at the **end** of round t + d. A model has a static ``bound`` (the longest delay in the buffer of
+outstanding observations; the next power of two by default, so that few shapes are compiled) and
+``draw(t, arm, loss, noise) -> int32``, where ``noise`` is one uniform number in (0, 1) per round. :data:`NEVER` is a
+delay: the feedback is missing, and stays outstanding until the end.
 
-With ``shared=True`` all runs meet one sequence, an oblivious adversary's choice; otherwise each run draws its own. A law
-of your own inherits from :class:`Delays`, which declares all that may be asked of a law.
+With ``shared=True`` all runs have one sequence; otherwise each run draws its own. Your own
+model inherits from :class:`Delays`, which declares all members.
 """
 
 from jaxbandit.delays.arm_dependent import ArmDependent

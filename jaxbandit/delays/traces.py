@@ -25,7 +25,7 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
     .. math:: d_t = \\#\\{r > t : a_r \\le f_t\\},
 
     the later actions that could not know it. An empty feedback time means that it never came
-    (:data:`jaxbandit.delays.NEVER`); feedback after the last action comes at the end of the last round.
+    (:data:`jaxbandit.delays.NEVER`); feedback after the last action arrives at the end of the last round.
 
     Args:
       path: the file; its first line names the columns.

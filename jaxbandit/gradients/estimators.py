@@ -83,20 +83,20 @@ def regret_gradient(
     :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither on arms nor on losses. Of the losses they
     need fields in which they are smooth (the means of Bernoulli, the gap of the stochastically constrained adversary, …). For
     all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` says why; a warning says so once where the
-    learner is the reason. Where a hyperparameter also decides which plays are skipped, only ``"paired"`` sees the decisions, the
+    learner is the reason. Where a hyperparameter also decides which observations are skipped, only ``"paired"`` sees the decisions, the
     others what it does between two of them; the 16 of reduced variance ``"jump"`` sees as well.
 
     Args:
       learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
       wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the chance that feedback
-        comes), or several of them. What a learner is told (its ``max_delay``) stays as it is when the delays move.
+        comes), or several of them. Required inputs of a learner (its ``max_delay``) stay fixed when the delays change.
       estimator: ``"jump"`` (also for None), ``"unbiased"`` (the jump tangent, and at some plays, drawn at random, the same run once
         more without the play), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
         function with a leave-one-out baseline; of the losses only where they are 0 or 1) or ``"fluid"`` (every play brings the
         expected losses).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a law between
-        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a law. Means and gaps, whose
+        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a model. Means and gaps, whose
         regret bends on the scale of a gap, are moved by this step and by half of it and extrapolated to step 0, which takes
         four simulations. The error tells nothing of what the step does; compare with a smaller one.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
@@ -109,7 +109,7 @@ def regret_gradient(
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
-      A :class:`Gradient`, its ``gradient`` shaped like the learner or law, or a dict of them by the names in ``wrt``;
+      A :class:`Gradient`, its ``gradient`` shaped like the learner or model, or a dict of them by the names in ``wrt``;
       ``optax.apply_updates(learner, updates)`` takes what an optimiser makes of it.
 
     >>> import jax, jaxbandit as jb

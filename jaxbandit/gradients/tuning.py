@@ -70,13 +70,13 @@ def tune(
 
     Args:
       learner: where to start from; one of the library's or of your own.
-      losses, delays: a law each, or lists of laws: the tasks are all pairs.
+      losses, delays: a model each, or lists of models: the tasks are all pairs.
       rounds: the horizon T.
       key, seed: as in :func:`jaxbandit.simulate`; steps, regrets and the audit use different runs of it.
       steps: how many, at most.
       runs: for each step and task.
       optimizer: from optax, on a dict of free numbers by name; ``optax.adam`` with a cosine schedule from 0.5 down if None.
-      only: the hyperparameters to tune, by name; None: all that are positive but what the learner is told (max_delay,
+      only: the hyperparameters to tune, by name; None: all positive ones except required inputs (max_delay,
         horizon, …), and those of ``constraints``.
       constraints: by name, ``"positive"`` (for all that are not named: steps in the logarithm), ``"simplex"`` (a list of
         positive numbers with sum 1: steps in the logarithms, softmax) or ``"real"`` (any sign: steps in the number itself).
@@ -84,7 +84,7 @@ def tune(
       goal: ``"mean"`` over the tasks, or ``"worst"``.
       tolerance: stop early once the interval says that the last six steps gained less than this part of the regret over the
         six before them: the difference of their means and two standard errors; 0.01 is a good choice. None: make all steps.
-      file: where to keep the steps. If it is there already the tuning goes on from it, to the same bits as if it had never
+      file: where to keep the steps. If it exists, tuning resumes from it, bitwise identical to a run that was never
         been stopped.
       estimator: of :func:`jaxbandit.regret_gradient`.
       fresh_runs: for the regret before and after, and for the audit; 2 or more.

@@ -34,10 +34,10 @@ class ArmDependentFTRL(Learner):
        \\gamma_t^{-1} = \\sqrt{(\\rho^* \\sqrt t + M_t)/\\log K}, \\qquad
        M_t = \\sum_{r < t} \\; \\sum_{s < r,\\, I_s = I_r,\\, s + d_s \\ge r} 1/q_s
 
-    The inner sum is over the plays of the arm of round r that are missing at the start of round r. The term of round t
+    The inner sum is over the outstanding observations of the arm of round r at the start of round r. The term of round t
     itself is not known before I_t is drawn: :math:`\\rho^* \\sqrt t` pays for it, since :math:`1/q_s \\le \\sqrt t`.
 
-    The rate depends on the arms of plays that may never be heard of again, so the learner is told of each arm as it is drawn.
+    The rate depends on the arms of outstanding observations, so the learner uses each arm when it is drawn.
 
     Args:
       max_missing: ρ*, the largest number of outstanding observations: a required input.

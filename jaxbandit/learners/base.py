@@ -129,7 +129,7 @@ class Learner(Generic[State]):
         raise NotImplementedError(f"{type(self).__name__} has no method init(num_arms, runs_shape)")
 
     def act(self, state: State, round: Round) -> tuple[jax.Array, PyTree, State]:
-        """``(probabilities [K, ...], memo, state)``; ``memo`` waits with the play and comes back with its feedback."""
+        """``(probabilities [K, ...], memo, state)``; ``memo`` is stored until the feedback arrives."""
         raise NotImplementedError(f"{type(self).__name__} has no method act(state, round)")
 
     def observe(self, state: State, observation: Observation) -> State:
@@ -175,7 +175,7 @@ class ImportanceWeighted(Learner[State]):
         return False
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
-        """B ``[K, ...]``, the baseline that the plays of this round get in ``loss_estimate``.
+        """B ``[K, ...]``, the baseline of this round in ``loss_estimate``.
 
         Needed where ``observe`` gives a baseline: the jump tangent takes its derivative too. Where B is a step, give it the
         derivative of a narrow ramp.
@@ -189,9 +189,9 @@ class ReadsSignals(Learner[State]):
     num_signals: int = 0  # how many different signals it reads; 0: it reads none
 
     def signalled(self, state: State, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[PyTree, State]:
-        """``(memo, state)`` after the signal of the play is observed; called after :meth:`played` where losses have signals.
+        """``(memo, state)`` after the intermediate observation; called after :meth:`played` where losses have signals.
 
-        ``memo`` is that of :meth:`act`; the one that is returned waits with the play.
+        ``memo`` is that of :meth:`act`; the returned one is stored until the feedback arrives.
         """
         return memo, state
 

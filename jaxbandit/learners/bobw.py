@@ -25,7 +25,7 @@ class BestOfBothWorlds(FTRL):
        \\eta_0 = 10\\, d_{max} + d_{max}^2 / (K^{1/3} \\log K)^2, \\quad
        \\gamma_0 = 24^2\\, d_{max}^2 K^{2/3} \\log K
 
-    The constants 10 and 24 serve the proof and cost a burn-in of near-uniform play, about
+    The constants 10 and 24 serve the proof and cause a burn-in (near-uniform exploration) of about
     24·d_max·K^{1/3}·log K/Δ rounds. With ``max_delay=0`` and no delays this is Tsallis-INF.
 
     Args:

@@ -45,7 +45,7 @@ class CoLo(Wrapper, TakesSums):
 
     Args:
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
-      delay: d, after how many rounds the last piece of a loss comes.
+      delay: d, the delay of the last share of a loss.
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.colo import CoLo

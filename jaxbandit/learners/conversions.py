@@ -86,11 +86,11 @@ class DelayedUCB(Conversions):
        \\tilde N_k = \\sum_{s < t,\\, I_s = k} \\tau_{\\min(t - 1 - s,\\, m)}
 
     with :math:`S_k` the conversions seen of the :math:`N_k` plays of arm k, and :math:`\\tau_a` the probability that a
-    conversion, if there is one, has come within a rounds. :math:`S_k/\\tilde N_k` is unbiased although failures are not told.
+    conversion, if there is one, has come within a rounds. :math:`S_k/\\tilde N_k` is unbiased although failures are not observed.
     An arm with :math:`\\tilde N_k = 0` comes first; ties break at random. Each round costs as many steps as the curve is long.
 
     Args:
-      curve: τ_0 … τ_m; after m rounds nothing comes any more.
+      curve: τ_0 … τ_m; no conversion arrives after m rounds.
       epsilon: ε.
 
     >>> import jax, jaxbandit as jb
@@ -121,7 +121,7 @@ class DelayedKLUCB(Conversions):
     :math:`\\hat\\theta_k > 1` it is the index itself.
 
     Args:
-      curve: τ_0 … τ_m; after m rounds nothing comes any more.
+      curve: τ_0 … τ_m; no conversion arrives after m rounds.
       epsilon: ε.
 
     >>> import jax, jaxbandit as jb

@@ -89,7 +89,7 @@ class DelayedExp3(ExponentialWeights):
        x_t \\propto \\exp(-\\eta_t \\hat L^{obs}_t), \\quad
        \\eta_t = \\sqrt{\\frac{\\log K}{Kt/2 + D_t}}, \\quad D_t = \\sum_{s \\le t} \\sigma_s
 
-    with :math:`\\sigma_s` the plays outstanding at the start of round s. Regret at most
+    with :math:`\\sigma_s` the outstanding observations at the start of round s. Regret at most
     :math:`3\\sqrt{\\log K\\,(KT/2 + D_T)}`.
 
     Args:
@@ -165,7 +165,7 @@ class Skipper(ImportanceWeighted):
     Args:
       beta: β; feedback that took ``beta`` rounds or more is thrown away.
       horizon: T, the number of rounds.
-      total_delay: D, the sum of the delays of the plays that count.
+      total_delay: D, the total delay of the rounds that are not skipped.
       scale: multiplies η.
 
     >>> import jax, jaxbandit as jb

@@ -46,7 +46,7 @@ class FTRL(ImportanceWeighted[State]):
         raise NotImplementedError(f"{type(self).__name__} has no method inverse_rates(state, round, num_arms)")
 
     def burn_in(self, num_arms: int, gap: float) -> ArrayLike | None:
-        """About how many rounds it plays nearly uniformly at the start, where the best arm is better by ``gap``; None: not known."""
+        """Approximate length of the burn-in if the best arm is better by ``gap``; None: not known."""
         return None
 
     def stiffness(self, state: State, round: Round, probabilities: jax.Array) -> jax.Array | None:

@@ -84,7 +84,7 @@ class Window:
 
 @pytree_dataclass
 class Discounted:
-    """All observed plays, each with the weight γ^age, as of the round being played."""
+    """All observations, each with the weight γ^age, as of the round being played."""
 
     count: jax.Array  # [K, ...]
     total: jax.Array  # [K, ...]
@@ -130,7 +130,7 @@ class SlidingWindowUCB(Learner):
 
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\min(t, W) / S_i}
 
-    with :math:`S_i` the plays of arm i in rounds t - W … t - 1 whose feedback has come, and :math:`\\bar\\ell_i` their mean loss.
+    with :math:`S_i` the plays of arm i in rounds t - W … t - 1 whose feedback has arrived, and :math:`\\bar\\ell_i` their mean loss.
     Arms without one come first; ties break at random. Under delays, W must be well above the longest.
 
     Args:
@@ -144,7 +144,7 @@ class SlidingWindowUCB(Learner):
     (8,)
 
     Reference: Garivier & Moulines, *On Upper-Confidence Bound Policies for Switching Bandit Problems*, ALT 2011 (recalled, not
-    checked against the paper; that ages count from the play is ours).
+    checked against the paper; that ages count from the action is ours).
     """
 
     window: int = static(default=1000, low=1, high=1 << 20)
@@ -167,7 +167,7 @@ class SlidingWindowThompson(Learner):
 
     .. math:: I_t = \\arg\\min_i \\theta_i, \\quad \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\ell,\\; 1 + \\sum (1 - \\ell)\\Big)
 
-    with sums over the plays of arm i in rounds t - W … t - 1 whose feedback has come.
+    with sums over the plays of arm i in rounds t - W … t - 1 whose feedback has arrived.
 
     Args:
       window: W (static).
@@ -179,7 +179,7 @@ class SlidingWindowThompson(Learner):
     (8,)
 
     Reference: Trovò, Paladino, Restelli & Gatti, *Sliding-Window Thompson Sampling for Non-Stationary Settings*, JAIR 2020
-    (recalled, not checked against the paper; that ages count from the play is ours).
+    (recalled, not checked against the paper; that ages count from the action is ours).
     """
 
     window: int = static(default=1000, low=1, high=1 << 20)
@@ -205,7 +205,7 @@ class DiscountedUCB(Learner):
        I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\max\\{1, \\textstyle\\sum_j S_j\\} / S_i}, \\quad
        S_i = \\sum_s \\gamma^{t - s}, \\quad \\bar\\ell_i = \\frac{1}{S_i} \\sum_s \\gamma^{t - s} \\ell_s
 
-    with sums over the plays of arm i whose feedback has come. About 1/(1 - γ) rounds are remembered.
+    with sums over the arrived observations of arm i. About 1/(1 - γ) rounds are remembered.
 
     Args:
       discount: γ.
@@ -218,7 +218,7 @@ class DiscountedUCB(Learner):
     (8,)
 
     Reference: Garivier & Moulines, *On Upper-Confidence Bound Policies for Switching Bandit Problems*, ALT 2011 (recalled, not
-    checked against the paper; that ages count from the play is ours).
+    checked against the paper; that ages count from the action is ours).
     """
 
     discount: ArrayLike = number(default=0.999, high=1.0)
@@ -244,7 +244,7 @@ class DiscountedThompson(Learner):
        I_t = \\arg\\min_i \\theta_i, \\quad
        \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\gamma^{t-s} \\ell_s,\\; 1 + \\sum \\gamma^{t-s} (1 - \\ell_s)\\Big)
 
-    with sums over the plays of arm i whose feedback has come. About 1/(1 - γ) rounds are remembered.
+    with sums over the arrived observations of arm i. About 1/(1 - γ) rounds are remembered.
 
     Args:
       discount: γ.
@@ -256,7 +256,7 @@ class DiscountedThompson(Learner):
     (8,)
 
     Reference: Raj & Kalyani, *Taming Non-stationary Bandits: A Bayesian Approach*, 2017 (recalled, not checked against the
-    paper; that ages count from the play is ours).
+    paper; that ages count from the action is ours).
     """
 
     discount: ArrayLike = number(default=0.999, high=1.0)

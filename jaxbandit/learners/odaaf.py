@@ -31,7 +31,7 @@ class ODAAFState:
 class ODAAF(Learner):
     """ODAAF: elimination for aggregated anonymous feedback, where only the sum of the rewards that arrive in a round is observed.
 
-    Phase m = 1, 2, … plays each active arm in one stretch until it has :math:`n_m` plays in all, and counts whatever comes in
+    Phase m = 1, 2, … chooses each active arm in one stretch until it has :math:`n_m` rounds in total, and counts all arrivals in
     these rounds as its own: with :math:`\\tilde\\Delta = 2^{-m}`, :math:`L = \\log(T \\tilde\\Delta^2)` and mean delay E[τ],
 
     .. math::
@@ -40,7 +40,7 @@ class ODAAF(Learner):
 
     the stretches are so long that what is counted wrongly at their ends does not matter. Then the arms whose mean reward is more than
     :math:`\\tilde\\Delta` below the best are dropped, and the best of those left is played :math:`n_m - n_{m-1}` rounds of which nothing is
-    used (the paper says an arm of them; with the best one its figure comes out). ``observe`` looks at rewards alone, never at the arm or the round of a play.
+    used (the paper says an arm of them; with the best one its figure comes out). ``observe`` uses rewards only, not the arm or round of an observation.
 
     The paper's formula has m where its figure has m + 1, as here. L is at least 0, and :math:`n_m > n_{m-1}`.
 

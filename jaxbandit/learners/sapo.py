@@ -109,7 +109,7 @@ class DelayedSAPO(Learner):
        \\hat\\mu_i - 9\\,\\mathrm{width}_i > \\mathrm{ucb}^*, \\quad \\mathrm{width}_i = \\min\\{1, \\sqrt{2 \\log T / n_i}\\},
 
     ucb* being the smallest upper bound so far on a mean, by plain means or by importance-weighted ones. A dropped arm is still
-    played, with :math:`p_i = 1/(2K) + n_i/(2T)` at first, in phases of :math:`N = 1280/(p_i \\tilde\\Delta_i^2)` observed plays,
+    played, with :math:`p_i = 1/(2K) + n_i/(2T)` at first, in phases of :math:`N = 1280/(p_i \\tilde\\Delta_i^2)` observations,
     :math:`\\tilde\\Delta_i = 8\\,\\mathrm{width}_i` when it was dropped. A phase that ends halves :math:`p_i`; one in which the arm
     looks better than before by :math:`\\tilde\\Delta_i N/4` in sum doubles it. The base takes over for good after
     :math:`3 \\log T` of these, if the weighted mean of an active arm leaves its interval, or if

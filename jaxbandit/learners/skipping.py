@@ -70,7 +70,7 @@ class ZimmertSeldin(FTRL):
     Simple tuning: :math:`\\gamma_t^{-1} = \\sqrt{2 D_t / \\log K}` with :math:`D_t = \\sum_{s \\le t} \\sigma_s`, regret at
     most :math:`4\\sqrt{KT} + \\sqrt{8 D \\log K}`.
 
-    Skipping: :math:`\\gamma_t^{-1} = \\sqrt{\\tilde D_t / \\log K}`, where :math:`\\tilde D_t` counts the outstanding plays
+    Skipping: :math:`\\gamma_t^{-1} = \\sqrt{\\tilde D_t / \\log K}`, where :math:`\\tilde D_t` counts the outstanding observations
     that are active; a play that has waited more than :math:`\\gamma_t^{-1}` rounds at round t is no longer active from
     round t + 1 on. Its feedback is still used when it arrives. A few very long delays then cost little.
 
@@ -138,10 +138,10 @@ class RobustBestOfBothWorlds(FTRL):
        x_t = \\arg\\min_x \\langle \\hat L_t, x \\rangle - 2\\sqrt t \\sum_i \\sqrt{x_i}
              + \\sqrt{49\\, D_t / \\log K} \\sum_i x_i(\\log x_i - 1)
 
-    :math:`D_t = \\sum_{s \\le t} \\hat\\sigma_s` counts the outstanding plays that have not been skipped. When the feedback of
+    :math:`D_t = \\sum_{s \\le t} \\hat\\sigma_s` counts the outstanding observations that have not been skipped. When the feedback of
     such a play s arrives in round t, its estimate is
     :math:`\\ell / \\max\\{x_{s,I_s}, \\lambda\\}` with :math:`\\lambda = \\exp(-D_t/(D_t - D_s))` (0 if :math:`D_t = D_s`).
-    After the arrivals of round t, outstanding plays with :math:`t - s > \\sqrt{D_t/(49 K^{2/3} \\log K)}` are skipped: their
+    After the arrivals of round t, outstanding observations with :math:`t - s > \\sqrt{D_t/(49 K^{2/3} \\log K)}` are skipped: their
     feedback is discarded for good. (The order of these steps is derived; the paper's text leaves room.)
 
     The 49 serves the proof. Until D_t has grown large enough to wait for a fixed delay d, all feedback is skipped and play

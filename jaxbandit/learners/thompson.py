@@ -25,7 +25,7 @@ class DelayedThompson(Learner):
     .. math:: I_t = \\arg\\min_i \\theta_i, \\quad
        \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\ell,\\; 1 + \\sum (1 - \\ell)\\Big)
 
-    with sums over the observed plays of arm i. The draw is part of the learner: the probabilities are one-hot.
+    with sums over the observations of arm i. The draw is part of the learner: the probabilities are one-hot.
 
     Args:
       prior_losses: earlier losses that count as observed, one number for each arm ``[K]``; None: none, a uniform prior.

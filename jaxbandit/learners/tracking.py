@@ -22,11 +22,11 @@ class TrackingState:
 class LimitedTracking(Wrapper):
     """Limited tracking capacity: a base learner with at most C outstanding observations; all other feedback is missing.
 
-    A play is tracked if a coin of probability p says so and fewer than C plays are tracked already:
+    A round is tracked with probability p if fewer than C observations are tracked already:
 
     .. math:: p = \\min\\Big\\{1, \\frac{C}{8(H + 1)}\\Big\\}
 
-    H is a bound on how many plays are ever outstanding, so that there is nearly always room. What comes of a tracked play counts 1/p
+    H bounds the number of outstanding observations, so that capacity is nearly always available. What comes of a tracked play counts 1/p
     times in the loss estimates of the base (:meth:`Observation.loss_estimate`); a base that averages what it sees, such as UCB1, needs no
     such weight and takes none. The base knows how many plays are outstanding, tracked or not: that a play has come to its end is seen even
     where its loss is not.
@@ -35,7 +35,7 @@ class LimitedTracking(Wrapper):
 
     Args:
       base: a learner for delayed feedback, such as :class:`jaxbandit.DelayedExp3`.
-      capacity: C, how many plays may be waited for.
+      capacity: C, the largest number of tracked observations.
       backlog: H.
       probability: p, if not the one above; 1 tracks whenever there is room.
 

@@ -24,7 +24,7 @@ class TsallisINF(FTRL):
 
     ``"iw"``: :math:`a_t = \\sqrt t`, :math:`\\hat\\ell_i = 1\\{I = i\\}\\, \\ell / x_i`.
     ``"rv"``: :math:`a_t = \\sqrt t / 2`, and for **every** arm
-    :math:`\\hat\\ell_i = 1\\{I = i\\}(\\ell - B_i)/x_i + B_i` with :math:`B_i = \\tfrac12 1\\{x_i \\ge 16/t\\}`, x and t of the play.
+    :math:`\\hat\\ell_i = 1\\{I = i\\}(\\ell - B_i)/x_i + B_i` with :math:`B_i = \\tfrac12 1\\{x_i \\ge 16/t\\}`, x and t of the round of the action.
 
     Args:
       estimator: importance weighted ``"iw"`` or reduced variance ``"rv"`` (static).

@@ -44,7 +44,7 @@ class Observed:
         return (self.losses + self.error) / self.number()
 
     def mean_reward(self) -> jax.Array:
-        """Mean of 1 - loss over the observed plays, 0 where there is none; ``[K, ...]``.
+        """Mean of 1 - loss over the observations, 0 where there is none; ``[K, ...]``.
 
         Counted from the sums: 1 - mean() has lost its digits where nearly all losses are 1.
         """
@@ -63,7 +63,7 @@ class DelayedUCB1(Learner):
 
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log t / S_i}
 
-    with :math:`S_i` the observed plays of arm i and :math:`\\bar\\ell_i` their mean loss. Unobserved arms come first, and
+    with :math:`S_i` the number of observations of arm i and :math:`\\bar\\ell_i` their mean loss. Unobserved arms come first, and
     ties break at random: otherwise the first arm would be played until its first feedback arrives.
 
     Args:
@@ -98,7 +98,7 @@ class KLUCB(Learner):
 
     .. math:: I_t \\in \\arg\\max_i \\; \\max\\{q : S_i\\, \\mathrm{kl}(1 - \\bar\\ell_i, q) \\le \\alpha \\log t\\}
 
-    with kl the divergence of two coins, :math:`S_i` the observed plays of arm i and :math:`\\bar\\ell_i` their mean loss.
+    with kl the divergence of two Bernoulli distributions, :math:`S_i` the number of observations of arm i and :math:`\\bar\\ell_i` their mean loss.
     Unobserved arms come first; ties break at random.
 
     Args:

@@ -187,13 +187,13 @@ class BOLDState:
 class BOLD(Sized):
     """BOLD: one copy of a learner without delays per outstanding observation.
 
-    Each play is made by the free copy with the smallest number, which then waits for the feedback. A copy has its own
-    rounds, its plays, and never meets a delay. With d + 1 copies at work each learns from one play in d + 1, so the
+    In each round the free copy with the smallest number acts, and then waits for the feedback. A copy has its own
+    rounds and no delay. With d + 1 copies each learns from one round in d + 1, so the
     regret is that of d + 1 learners over T/(d + 1) rounds. Lost feedback costs a copy for good.
 
     Args:
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
-      capacity: how many copies; one more than the most plays outstanding at once, as the longest delay + 1 (static).
+      capacity: how many copies; one more than the largest number of outstanding observations, such as the longest delay + 1 (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.wrappers import BOLD

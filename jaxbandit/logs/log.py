@@ -88,7 +88,7 @@ class Log:
         return bool(np.isin(self.outcomes.rewards, (0.0, 1.0)).all())
 
     def with_window(self, window: int) -> "Log":
-        """The same log with another window, in nanoseconds: conversions that come later than that count as none."""
+        """The same log with another window, in nanoseconds: later conversions count as failures."""
         return _log(self.rows, window, self.duplicates, self.scale)
 
     def prior(self, *, weight: float = 1.0, arms: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray]:

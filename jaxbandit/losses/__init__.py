@@ -1,9 +1,9 @@
-"""Where losses come from: laws with values in [0, 1], smaller is better.
+"""Loss models with values in [0, 1]; smaller is better.
 
-A law has ``num_arms``, ``expected(t) -> [K]`` (the mean losses of round t, exact, for the regret) and
+A model has ``num_arms``, ``expected(t) -> [K]`` (the mean losses of round t, exact, for the regret) and
 ``sample(t, arm, noise) -> loss [...]``, where ``noise`` is one uniform number in (0, 1) for each run, or one JAX key
-for each run if the class says ``needs_key``. Rounds count from 1. A law of your own inherits from :class:`Losses`, which
-declares all that may be asked of a law.
+for each run if the class says ``needs_key``. Rounds count from 1. Your own model inherits from :class:`Losses`, which
+declares all members.
 """
 
 from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals

@@ -124,7 +124,7 @@ class Result:
         return dataclasses.replace(_each_array([self], cut), first_run=self.first_run + start, trajectory=kept, stopping=None)
 
     def without_state(self) -> "Result":
-        """The same without the final state, which is most of a file: nothing can go on from it."""
+        """The same without the final state, which is most of a file: it cannot be resumed."""
         return dataclasses.replace(self, state=[], per_run=[])
 
     def at_end(self) -> "Result":

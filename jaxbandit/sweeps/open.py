@@ -36,7 +36,7 @@ def open_sweep(path: str | os.PathLike) -> Any:
     ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). What differs along an axis is a coordinate, named
     after axis and field, as ``delays_delay``, ``learner_factor``: ``data.sel(delays_delay=10)`` chooses by it,
     ``jb.plots.against(data, x="delay")`` draws regret against it. ``open_sweep(out).to_pandas()`` is the table in pandas.
-    While a sweep goes on to more rounds, its earlier rounds are there. Needs the extra ``jaxbandit[data]``.
+    While a sweep is extended to more rounds, its earlier rounds are available. Needs the extra ``jaxbandit[data]``.
 
     >>> import tempfile, jaxbandit as jb
     >>> spec = jb.Spec(rounds=40, runs=8, record=[10, 20, 40], learners=[jb.Uniform()], delays=[jb.delays.Fixed(2)],

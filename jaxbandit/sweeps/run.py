@@ -58,7 +58,7 @@ def sweep(
     mix_environments: bool = False,
     part: tuple[int, int] | None = None,
 ) -> Summary:
-    """Compute a sweep into a folder; called again, it goes on where it was stopped.
+    """Compute a sweep into a folder; the same call resumes it after an interruption.
 
     The product of learners, losses and delays is played for ``runs`` runs each. Files in ``out`` are whole or not there,
     so a kill loses at most the units at hand. The bits do not depend on devices, executor, order or interruptions.
@@ -74,10 +74,10 @@ def sweep(
         short to lose.
       memory: bytes that the process (with an executor: each worker) may use; limits how much is computed at once.
       states: in place of the spec's: keep the state of each block at the horizon, so that ``rounds`` can be raised later. Where
-        nothing could go on from it (the learner is told the horizon, or a trace ends there) it is not kept anyway.
+        it cannot be extended (the learner requires the horizon, or a trace ends there) it is not kept anyway.
       progress: show a bar with units, rounds/s and the time left.
       imports: allow names such as ``"my_module:MyLearner"`` in a spec, which run that module's code.
-      mix_environments: go on although versions or platform changed since the sweep was begun, and record both.
+      mix_environments: resume although versions or platform changed since the sweep was begun, and record both.
       part: ``(3, 16)`` computes the third of sixteen parts, for array jobs: any number of processes and hosts compute parts into one
         shared folder, in any order, without locks. :func:`jaxbandit.sweeps.merge` puts them together.
 
