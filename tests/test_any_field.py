@@ -1,4 +1,4 @@
-"""Every public field of every learner, loss and delay law, given anything: one sentence before anything is traced, or finite results.
+"""Every public field of every learner, loss and delay model, given anything: one sentence before anything is traced, or finite results.
 
 The examples are drawn from what each field declares: its type, its range, its axes. ``make test`` draws a few, ``make test-slow`` 2,000.
 """

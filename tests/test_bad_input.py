@@ -107,7 +107,7 @@ WRONG = [
     ({"losses": L.Corrupted(L.Bernoulli([0.3, 1.5]), 1.0)}, r"1.5 does not"),
     ({"losses": L.Corrupted(3, 1.0)}, r"Corrupted\(base=int"),
     ({"losses": L.StochasticallyConstrained(0.5, arms=2.0)}, r"arms=2.0\): arms must be a whole number"),
-    ({"delays": D.ArmDependent([])}, r"laws must be a list of delay laws, one for each arm"),
+    ({"delays": D.ArmDependent([])}, r"laws must be a list of delay models, one for each arm"),
     ({"delays": D.Bursts([3])}, r"every=\[3\]\): every must be a number, not an array of shape \(1,\)"),
     ({"delays": D.UniformRandom(0, 3, shared="no")}, r"shared='no'\): shared is True or False"),
     ({"delays": D.Fixed(True)}, r"delay=True\): delay must be a number"),

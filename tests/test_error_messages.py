@@ -101,7 +101,7 @@ CALLS = [
     ("a trace in UTF-16", lambda: read_trace("start,end\n1,2\n".encode("utf-16")), "the file is UTF-16; save it as UTF-8"),
     ("a trace with a column twice", lambda: read_trace(b"start,start,end\n1,1,2\n"), "there are 2 columns 'start'; rename all but one"),
     ("an infinite start", lambda: simulate(losses=L.Switching(MEANS, starts=[1, np.inf])), "1073741824 at most; inf is not"),
-    ("ArmDependent([])", lambda: simulate(delays=D.ArmDependent([])), "laws must be a list of delay laws, one for each arm"),
+    ("ArmDependent([])", lambda: simulate(delays=D.ArmDependent([])), "laws must be a list of delay models, one for each arm"),
     ("Bursts([3])", lambda: simulate(delays=D.Bursts([3])), r"every=\[3\]\): every must be a number"),
     ("corruption after 2**32", lambda: simulate(losses=L.Corrupted(GAME["losses"], 1.0, start=2**32)), "start must be a whole number"),
     ("corruption at infinity", lambda: simulate(losses=L.Corrupted(GAME["losses"], 1.0, start=np.inf)), r"start=inf"),

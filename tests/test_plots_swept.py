@@ -12,7 +12,7 @@ LEARNERS = ["paper factor=24", "paper factor=1", "other"]
 
 @pytest.fixture(scope="module")
 def sweep():
-    """Regret 10·delay·gap·(1 for the first, 2 for the second) and 30 for the third, run by run ± 1; the last delay law has no delay."""
+    """Regret 10·delay·gap·(1 for the first, 2 for the second) and 30 for the third, run by run ± 1; the last delay model has no delay."""
     scale = np.array([1.0, 2.0])[:, None, None] * 10 * np.array(GAPS)[:, None] * np.array([*DELAYS, 7.0])
     means = np.concatenate([scale, np.full((1, 2, 4), 30.0)])
     regret = np.stack([means / 2, means], axis=-1)[..., None] + np.tile([1.0, -1.0], RUNS // 2)

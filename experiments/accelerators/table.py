@@ -1,4 +1,4 @@
-"""What the compilers for GPUs and TPUs make of every learner, loss law and delay law: one table, in Markdown.
+"""What the compilers for GPUs and TPUs make of every learner, loss model and delay model: one table, in Markdown.
 
     python experiments/accelerators/table.py                    # all games, for a T4 and a TPU: some ten minutes on an idle computer
     python experiments/accelerators/table.py --only ucb1 fixed   # rows whose names have one of these words

@@ -96,7 +96,7 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Workload]]:
         "rounds": {f"T=1e{len(str(t)) - 1}": Workload(rounds=t, runs=256) for t in (1_000, 10_000, 100_000, 1_000_000)},
         "runs": {f"{n} runs": Workload(runs=n, rounds=5_000) for n in (256, 1024, 4096)},
         "delay": {f"d={d}": Workload(delay=d, rounds=5_000) for d in (0, 10, 100, 1000)},
-        "delay law": {
+        "delay model": {
             law: Workload(law=law, rounds=5_000) for law in ("fixed", "bursts", "geometric, shared", "geometric", "packet loss")
         },
         "learner": {name: Workload(learner=name, rounds=2_000, runs=256) for name in learners},

@@ -84,7 +84,7 @@ def figure(tables: Tables) -> "Figure":
     axes.flat[-1].set_axis_off()
     for axis, (title, rows), colour in zip(axes.flat, tables.items(), COLOURS * 2, strict=False):
         names, speeds = list(rows), [row["rounds_per_second"] / 1e6 for row in rows.values()]
-        if title.startswith(("learner", "delay law")):
+        if title.startswith(("learner", "delay model")):
             axis.barh(names, speeds, color=colour)
             axis.invert_yaxis()
             axis.set_xlabel("million rounds/s")

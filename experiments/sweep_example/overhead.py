@@ -1,6 +1,6 @@
 """What a sweep costs beside bare ``jb.simulate``: 12 learner settings x 3 losses x 4 delays x 1024 runs x 20 000 rounds.
 
-Both do the same work in turns, one delay law after the other, after everything is compiled. Prints rounds/s of both, their
+Both do the same work in turns, one delay model after the other, after everything is compiled. Prints rounds/s of both, their
 ratio, and how many programs were compiled for how many shapes.
 
     python experiments/sweep_example/overhead.py [--rounds N] [--runs N] [--only INDEX]
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--runs", type=int, default=1024)
-    parser.add_argument("--only", type=int, choices=range(4), help="one of the four delay laws")
+    parser.add_argument("--only", type=int, choices=range(4), help="one of the four delay models")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     totals, busy, shapes = {"simulate": 0.0, "sweep": 0.0}, {"simulate": 0.0, "sweep": 0.0}, set()

@@ -121,7 +121,7 @@ def _is_default(owner: Any, field: dataclasses.Field, values: dict[str, Any]) ->
         default = field.default_factory()
     if default is dataclasses.MISSING or value is None:
         return value is default
-    if default is None:  # filled in by the constructor, such as the bound of a delay law
+    if default is None:  # filled in by the constructor, such as the bound of a delay model
         try:
             default = vars(type(owner)(**{name: one for name, one in values.items() if name != field.name}))[field.name]
         except Exception:  # a constructor of the user's own may raise anything, and showing an object must not

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are pytrees: how learners, losses and delay laws are made.
+"""Frozen dataclasses that are pytrees: how learners, losses and delay models are made.
 
 Every number a user may sweep, vmap or differentiate is a leaf; every size or switch is a static field.
 Constructors only store, because JAX reruns them with tracers, masks and labels in place of numbers.

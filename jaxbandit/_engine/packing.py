@@ -89,7 +89,7 @@ def play_packed(parts: Sequence[Part], execution: Execution, stretch: Stretch, p
         columns = np.minimum(np.arange(first, first + block), sum(counts) - 1)
         mine = [np.concatenate(column, -1)[..., columns] for column in zip(*states, strict=True)]
         if [(leaf.shape, leaf.dtype) for leaf in mine] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError("resume: the saved state has other shapes than this version of the learner or the delay law makes")
+            raise ValueError("resume: the saved state has other shapes than this version of the learner or the delay model makes")
         return jax.tree.unflatten(structure, mine)
 
     total = sum(counts) * (int(stretch.recorded[-1]) - stretch.done)

@@ -37,7 +37,7 @@ class ArmDependent(Composed):
 
     def check(self, num_arms: int) -> None:
         if not isinstance(self.laws, tuple) or not self.laws or not all(isinstance(law, Delays) for law in self.laws):
-            raise ValueError(f"delays.{named(self, 'laws')}: laws must be a list of delay laws, one for each arm")
+            raise ValueError(f"delays.{named(self, 'laws')}: laws must be a list of delay models, one for each arm")
         if self.shared:
             raise ValueError(
                 "delays.ArmDependent(shared=True): these delays depend on the arm, and runs choose different arms; leave shared out"

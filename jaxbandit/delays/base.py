@@ -1,4 +1,4 @@
-"""The base of every delay law: what may be asked of one. Helpers that laws share."""
+"""The base of every delay model: what may be asked of one. Helpers that laws share."""
 
 import functools
 from typing import Any
@@ -14,7 +14,7 @@ NEVER = np.int32(2**31 - 1)  # the delay of feedback that never comes
 
 
 class Delays:
-    """Base of every delay law, also of a user's own: all that may be asked of one, with defaults.
+    """Base of every delay model, also of a user's own: all that may be asked of one, with defaults.
 
     A law must have ``bound`` and :meth:`draw`. Each trait may be a constant of the class, a static field or a property.
     """
@@ -92,7 +92,7 @@ class Composed(Delays):
         name = f"delays.{type(self).__name__}"
         for place, law in self.parts().items():
             if not isinstance(law, Delays):
-                raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay law such as jb.delays.Fixed(10)")
+                raise ValueError(f"{name}({place}={show(law)}): {place} must be a delay model such as jb.delays.Fixed(10)")
             if law._shares() is not None:
                 raise ValueError(f"{name}({place}={type(law).__name__}(…)): composite feedback applies to all rounds or none")
             if law._long_waits:

@@ -1,4 +1,4 @@
-"""The base of every loss law: what may be asked of one. Helpers that laws share."""
+"""The base of every loss model: what may be asked of one. Helpers that laws share."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxbandit._core.fields import is_concrete, is_numeric, lists_to_arrays, sho
 
 
 class Losses:
-    """Base of every loss law, also of a user's own: all that may be asked of one, with defaults.
+    """Base of every loss model, also of a user's own: all that may be asked of one, with defaults.
 
     A law must have ``num_arms``, :meth:`expected` and :meth:`sample`. Each trait may be a constant of the class, a static
     field or a property.

@@ -138,7 +138,7 @@ def heatmap(
     ax: "Axes | None" = None,
     title: str = "",
 ) -> "Figure":
-    """A map over two numbers that a sweep varies: who wins where, or each learner's regret.
+    """A map over two swept numbers: the learner with the lowest regret, or each learner's regret.
 
     What else varies gets a panel of its own; choose with ``sweep.sel(losses=…)`` before.
 

@@ -179,7 +179,7 @@ class Result:
         leaves, structure = jax.tree.flatten(like)
         mine = [leaf[..., columns] if has else leaf for leaf, has in zip(self.state, self.per_run, strict=True)]
         if [(leaf.shape, leaf.dtype) for leaf in mine] != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError("resume: the saved state has other shapes than this version of the learner or the delay law makes")
+            raise ValueError("resume: the saved state has other shapes than this version of the learner or the delay model makes")
         return jax.tree.unflatten(structure, mine)
 
     def estimate(self, control_variates: bool = True) -> Estimate:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxbandit._core.fields import show
 
-SIZES = ("bound", "long_waits")  # fields of delay laws that follow from others, unless a grid varies them
+SIZES = ("bound", "long_waits")  # fields of delay models that follow from others, unless a grid varies them
 
 
 def is_number(value: object) -> bool:

@@ -22,7 +22,7 @@ Environment = dict[str, Any]
 
 
 class AxisEntry(TypedDict):
-    """One learner, loss law or delay law."""
+    """One learner, loss model or delay model."""
 
     label: str
     about: dict[str, Any]  # its name and fields

@@ -13,7 +13,7 @@ from jaxbandit.delays import NEVER, Delays
 from jaxbandit.losses import IntermediateStates, Losses, ShowsSignals
 from jaxbandit.sweeps.spec import ORACLE
 
-QUANTILES = 1 << 16  # of a random delay law, for its expected total
+QUANTILES = 1 << 16  # of a random delay model, for its expected total
 ROUNDS_AT_ONCE = 1 << 16  # of losses whose means move
 
 

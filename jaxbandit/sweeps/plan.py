@@ -1,4 +1,4 @@
-"""From a spec to cells: each a learner, a loss law and a delay law with every ``"oracle"`` replaced by the cell's true value.
+"""From a spec to cells: each a learner, a loss model and a delay model with every ``"oracle"`` replaced by the cell's true value.
 
 A cell's name is a digest of what a run is a function of, so equal cells share their files and an edited one cannot be taken
 for the old.

@@ -234,7 +234,7 @@ MOST_FIGURES = 4
 
 
 def _swept_figures(store: Store) -> Figures:
-    """Who wins over two varied numbers, and regret against every one; nothing where the dataset cannot be made."""
+    """The lowest regret over two swept numbers, and regret against each; nothing where the dataset cannot be made."""
     try:
         data = open_sweep(store.path)[["regret"]].isel(round=[-1]).load()  # read once, for all figures
     except ImportError:
@@ -245,7 +245,7 @@ def _swept_figures(store: Store) -> Figures:
     delay, loss = (next((name for name in numbers if table.dimension(name) == axis), None) for axis in ("delays", "losses"))
     if delay and loss and len(table.labels["learner"]) > 1:
         with contextlib.suppress(ValueError):  # too many panels or cells: the user chooses what to draw
-            found["who_wins"] = "who wins where", plots.heatmap(data, delay, loss)
+            found["who_wins"] = "lowest regret", plots.heatmap(data, delay, loss)
     for name in numbers[:MOST_FIGURES]:
         log = "x" if _spread(table.values_of[name]) > 20 else False
         with contextlib.suppress(ValueError):

@@ -347,7 +347,7 @@ class _Runner:
         if room < 1:
             raise StoreError(
                 f"memory={self.memory}: a single block of {type(cell.learner).__name__} with {type(cell.delays).__name__} delays needs about "
-                f"{(PROGRAM_BYTES + need) / 1e6:.0f} MB; give more memory, or the delay law a smaller bound"
+                f"{(PROGRAM_BYTES + need) / 1e6:.0f} MB; give more memory, or the delay model a smaller bound"
             )
         self.at_once = min(self.at_once, room)
         return room // self.at_once

@@ -1,7 +1,7 @@
 """What a sweep computes, as data: the spec, its three axes, and the names that stand for learners and laws in it.
 
 A spec has ``rounds``, ``runs``, ``seed`` and three lists: learners, losses, delays. The sweep is their product. Every
-public field of every learner, loss and delay law is written under its own name; ``grid`` expands to the product over its
+public field of every learner, loss and delay model is written under its own name; ``grid`` expands to the product over its
 keys; the word ``"oracle"`` stands for the true value of a cell (see :mod:`jaxbandit.sweeps.oracle`). TOML files and Python
 objects are read by :mod:`jaxbandit.sweeps.reader`.
 """
@@ -101,7 +101,7 @@ def _count(points: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class AxisPoint:
-    """One learner, loss law or delay law of the sweep; its fields may still say ``"oracle"``."""
+    """One learner, loss model or delay model of the sweep; its fields may still say ``"oracle"``."""
 
     label: str
     path: str  # where it stands in the spec, such as learners[0]

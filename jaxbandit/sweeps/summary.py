@@ -1,4 +1,4 @@
-"""What a report says first: who wins where, by how much, in how many games; in words, and as a coloured table."""
+"""The first part of a report: the lowest regret per environment and its margin, as text and as a coloured table."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Each delay law against its exact distribution."""
+"""Each delay model against its exact distribution."""
 
 import math
 

@@ -29,6 +29,9 @@ REPLACED = {
     r"sleep well|how the house is built|measuring sticks": "plain words",
     r"not told apart": "not significantly different",
     r"endless delays?": "missing feedback (infinite delay)",
+    r"rounds late\b|seen late": "delayed by d rounds",
+    r"\bwho wins\b": "lowest regret",
+    r"(?:loss|delay) laws?\b": "loss model, delay model",
     r"silence is a yes": "returns None if all checks pass",
 }
 PATTERNS = {re.compile(pattern, re.IGNORECASE): term for pattern, term in REPLACED.items()}

@@ -1,4 +1,4 @@
-"""Each loss law against its exact means, and the regret against a float64 sum."""
+"""Each loss model against its exact means, and the regret against a float64 sum."""
 
 import math
 from fractions import Fraction

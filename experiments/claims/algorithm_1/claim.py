@@ -1,4 +1,4 @@
-"""The rates in use against the formula, for three delay laws."""
+"""The rates in use against the formula, for three delay models."""
 
 import dataclasses
 
