@@ -7,6 +7,7 @@ Each gets a badge and a cell that installs the package. Cells tagged ``remove-ce
 """
 
 import argparse
+import copy
 import os
 import re
 import runpy
@@ -84,7 +85,7 @@ def reuse(fresh: nbformat.NotebookNode, stored: nbformat.NotebookNode) -> bool:
 
 def stripped(notebook: nbformat.NotebookNode) -> str:
     """The text of a notebook without outputs."""
-    bare = nbformat.from_dict(notebook)
+    bare = copy.deepcopy(notebook)
     for cell in bare.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
