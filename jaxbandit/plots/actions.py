@@ -54,7 +54,7 @@ def _one_run(given: Any, run: int | None) -> Trajectories:
     found = found.take_runs([int(found.runs[0]) if run is None else run])
     if found.rounds.size > MOST_DRAWN:
         raise ValueError(
-            f"plots.trajectory: {found.rounds.size:,} rounds cannot be told apart; simulate with Trajectory(rounds=range(…)) of "
+            f"plots.trajectory: {found.rounds.size:,} rounds are too many to draw; simulate with Trajectory(rounds=range(…)) of "
             f"{MOST_DRAWN:,} rounds or fewer"
         )
     return found

@@ -28,7 +28,7 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """All learners against one loss law and one delay law."""
+    """All learners against one loss model and one delay model."""
 
     name: str  # such as losses0_delays1: for files
     title: str
