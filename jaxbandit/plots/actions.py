@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_DRAWN = 2000  # actions; more cannot be told apart
+MOST_DRAWN = 2000  # actions; more would overlap
 
 
 def draw_trajectory(
