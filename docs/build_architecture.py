@@ -16,7 +16,7 @@ DRAWING = HERE / "architecture.svg"
 # The role of each layer, by its first part, and its colour. Lowest layers last, as in the contract.
 LAYERS = {
     "__main__": ("command line", "#FBEBDD"),
-    "advice": ("laboratory", "#FBEBDD"),
+    "adversary": ("laboratory", "#FBEBDD"),
     "_engine": ("engine", "#E8F3EC"),
     "results": ("results", "#E8F3EC"),
     "theory": ("theory", "#DCEAF5"),
@@ -28,6 +28,7 @@ LAYERS = {
 ABOUT = {
     "__main__": "python -m jaxbandit",
     "cli": "one file per command",
+    "adversary": "searched worst-case loss tables",
     "advice": "which learner for a log",
     "agent": "live decisions, durable in SQLite",
     "gradients": "derivative of the expected regret; tune",

@@ -26,6 +26,7 @@ GIVEN = {
 }
 GIVEN |= {"FTRL", "DifferentiableLosses", "ReadsSignals", "ShowsSignals", "TakesSums"}
 GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
+GIVEN |= {"WorstCase"}
 API = Path(__file__).parent / "api"
 
 

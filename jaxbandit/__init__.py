@@ -6,6 +6,7 @@ from jaxbandit._engine.devices import use_all_cores
 from jaxbandit._engine.rollout import Rollout, rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit._version import __version__ as __version__
+from jaxbandit.adversary import WorstCase, worst_case
 from jaxbandit.advice import Advice, advise
 from jaxbandit.agent import Agent, Ticket, TicketError
 from jaxbandit.comparisons import compare
@@ -110,6 +111,7 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "Uniform",
+    "WorstCase",
     "ZimmertSeldin",
     "advise",
     "check_delays",
@@ -135,4 +137,5 @@ __all__ = [
     "theory",
     "tune",
     "use_all_cores",
+    "worst_case",
 ]
