@@ -20,6 +20,7 @@ from jaxbandit.learners.opse import OptimisticPessimisticElimination
 from jaxbandit.learners.sapo import DelayedSAPO
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
 from jaxbandit.learners.states import EstimatedStateExp3, StateExp3
+from jaxbandit.learners.tapered import TaperedFTRL
 from jaxbandit.learners.thompson import DelayedThompson
 from jaxbandit.learners.tracking import LimitedTracking
 from jaxbandit.learners.tsallis import TsallisINF
@@ -51,6 +52,7 @@ REGISTRY = Registry(
         "bobw": BestOfBothWorlds,
         "zimmert-seldin": ZimmertSeldin,
         "robust-bobw": RobustBestOfBothWorlds,
+        "tapered-ftrl": TaperedFTRL,
         "delayed-sapo": DelayedSAPO,
         "asymmetric-bobw": AsymmetricBestOfBothWorlds,
         "tsallis-inf": TsallisINF,

@@ -1,6 +1,5 @@
 """The open question of Masoudian, Zimmert & Seldin (2022): a rate of its own for each arm."""
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -10,13 +9,10 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, one_hot, sums
 from jaxbandit._core.fields import Numbers, as_float, given, number, pytree_dataclass, static
-from jaxbandit._core.projection import Warm, hybrid_argmin, hybrid_argmin_warm, implicit_tangent, warm_steps
+from jaxbandit._core.projection import Warm, hybrid_argmin, hybrid_argmin_warm
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.bobw import BestOfBothWorlds
-from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, safe_sqrt
-
-CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
-MOST_TURNS = 8
+from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, patient_argmin_warm, safe_sqrt
 
 
 @pytree_dataclass
@@ -124,7 +120,7 @@ class AsymmetricBestOfBothWorlds(FTRL):
         # The estimates are kept without the offset, and the solver's start without its mean: both move with the rates.
         tilted = FTRLState(losses + offset, state.ftrl.warm.shifted(shift - _mean(offset)))
         # Estimated rates can jump in one round, too far for the warm solver's few steps.
-        solver = hybrid_argmin_warm if self.gaps is not None else _patient_argmin_warm
+        solver = hybrid_argmin_warm if self.gaps is not None else patient_argmin_warm
         probabilities, solved = follow_leader(tilted, tsallis, entropy, solver)
         ftrl = FTRLState(losses, solved.warm.shifted(_mean(offset) - constant_min(tilted.loss_estimates)))
         return probabilities, (), AsymmetricState(ftrl, state.counts, state.means)
@@ -153,32 +149,3 @@ def _solved(losses, tsallis, entropy, residual) -> Warm:
     y = jnp.maximum(x, jnp.finfo(x.dtype).tiny) ** -0.5
     (multiplier,) = sums(x * (losses - tsallis * y - 2 * entropy * jnp.log(y)))
     return Warm(y, jnp.ones_like(multiplier), multiplier + tsallis, residual)
-
-
-@jax.custom_jvp
-def _patient_argmin_warm(losses, tsallis, entropy, warm: Warm) -> tuple[jax.Array, Warm]:
-    """:func:`hybrid_argmin_warm`, its steps repeated in the runs where they have not converged.
-
-    A ``while_loop`` rather than a ``cond``: in most rounds every run has converged and the loop ends before its first turn, whereas
-    ``vmap`` would compute both branches of a ``cond`` in every round. Runs that have converged keep their solution, so that no
-    run depends on the runs beside it.
-    """
-
-    def go_on(carry):
-        turns, (_, _, last) = carry
-        return (last > CLOSE[losses.dtype]).any() & (turns < MOST_TURNS)
-
-    def again(carry):
-        turns, found = carry
-        _, start, last = found
-        better = warm_steps(losses, tsallis, entropy, dataclasses.replace(start, residual=warm.residual))
-        return turns + 1, jax.tree.map(lambda new, old: jnp.where(last > CLOSE[losses.dtype], new, old), better, found)
-
-    _, (x, solved, _) = lax.while_loop(go_on, again, (jnp.int32(0), warm_steps(losses, tsallis, entropy, warm)))
-    return x, solved
-
-
-@_patient_argmin_warm.defjvp
-def _patient_argmin_warm_jvp(primals, tangents):
-    x, warm = _patient_argmin_warm(*primals)
-    return (x, warm), (implicit_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))

@@ -21,9 +21,9 @@ from jaxbandit._core.randomness import Words
 State = TypeVar("State")  # a pytree of ``[K, ...]`` and ``[...]`` arrays
 
 
-def multiplier(*, low: float = 1e-3) -> Any:
-    """A field that multiplies a rate, 1 by default."""
-    return number(default=1.0, low=low, high=1e3)
+def multiplier(*, default: float = 1.0, low: float = 1e-3) -> Any:
+    """A field that multiplies a rate."""
+    return number(default=default, low=low, high=1e3)
 
 
 class Round(NamedTuple):

@@ -1,17 +1,22 @@
 """What all learners that follow the regularised leader share: estimates, the warm solver, the rates."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min
 from jaxbandit._core.fields import float_dtype, pytree_dataclass
-from jaxbandit._core.projection import Warm, hybrid_argmin_warm
+from jaxbandit._core.projection import Warm, hybrid_argmin_warm, implicit_tangent, warm_steps
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, State
+
+CLOSE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-12}  # Σ(δy/y)² from which the solver, quadratic, has arrived
+MOST_TURNS = 8
 
 
 @pytree_dataclass
@@ -63,6 +68,35 @@ def follow_leader(
     losses = state.loss_estimates - shift
     probabilities, warm = solver(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm)
+
+
+@jax.custom_jvp
+def patient_argmin_warm(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: Warm) -> tuple[jax.Array, Warm]:
+    """:func:`hybrid_argmin_warm`, its steps repeated in the runs where they have not converged.
+
+    A ``while_loop`` rather than a ``cond``: in most rounds every run has converged and the loop ends before its first turn, whereas
+    ``vmap`` would compute both branches of a ``cond`` in every round. Runs that have converged keep their solution, so that no
+    run depends on the runs beside it.
+    """
+
+    def go_on(carry):
+        turns, (_, _, last) = carry
+        return (last > CLOSE[losses.dtype]).any() & (turns < MOST_TURNS)
+
+    def again(carry):
+        turns, found = carry
+        _, start, last = found
+        better = warm_steps(losses, tsallis, entropy, dataclasses.replace(start, residual=warm.residual))
+        return turns + 1, jax.tree.map(lambda new, old: jnp.where(last > CLOSE[losses.dtype], new, old), better, found)
+
+    _, (x, solved, _) = lax.while_loop(go_on, again, (jnp.int32(0), warm_steps(losses, tsallis, entropy, warm)))
+    return x, solved
+
+
+@patient_argmin_warm.defjvp
+def _patient_argmin_warm_jvp(primals, tangents):
+    x, warm = patient_argmin_warm(*primals)
+    return (x, warm), (implicit_tangent(x, primals[:3], tangents[:3]), jax.tree.map(jnp.zeros_like, warm))
 
 
 def hybrid_stiffness(probabilities: jax.Array, tsallis: ArrayLike, entropy: ArrayLike) -> jax.Array:

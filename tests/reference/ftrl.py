@@ -131,6 +131,30 @@ class BestOfBothWorlds(Reference):
         self.loss_estimates += self.importance_weighted(s, arm, loss)
 
 
+class TaperedFTRL(Reference):
+    """a = 1.2 kappa sqrt(t) w^p, b = kappa sqrt(D_t/log K) w^p with w = (T' - t + 1)/T' and T' = T, 2T, 4T, ..., the first >= t."""
+
+    def __init__(self, arms, horizon, robustness=0.5, power=0.5, tsallis_scale=1.2):
+        super().__init__(arms)
+        self.horizon, self.robustness, self.power, self.tsallis_scale = horizon, robustness, power, tsallis_scale
+        self.total = 0
+        self.loss_estimates = np.zeros(arms)
+
+    def act(self, t, outstanding):
+        self.total += len(outstanding)
+        if self.arms == 1:
+            return self.remember(t, np.ones(1))
+        horizon = self.horizon
+        while horizon < t:
+            horizon *= 2
+        scale = self.robustness * (max(horizon - t + 1, 1) / horizon) ** self.power
+        a = scale * self.tsallis_scale * math.sqrt(t)
+        return self.remember(t, project(self.loss_estimates, a, scale * math.sqrt(self.total / self.log_arms)))
+
+    def observe(self, t, s, arm, loss):
+        self.loss_estimates += self.importance_weighted(s, arm, loss)
+
+
 class AsymmetricBestOfBothWorlds(BestOfBothWorlds):
     """Section 9: MZS22 with b_i = b sqrt(max(Delta_i, floor)).
 

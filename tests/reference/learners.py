@@ -19,6 +19,7 @@ from .ftrl import (  # noqa: F401
     BankerTsallisINF,
     BestOfBothWorlds,
     RobustBestOfBothWorlds,
+    TaperedFTRL,
     TsallisINF,
     ZimmertSeldin,
     project,

@@ -223,6 +223,11 @@ LEARNERS: dict[str, Callable[[Kit, Any], tuple[Any, Callable[[int, Any], Referen
     "robust-bobw": plain(
         jb.RobustBestOfBothWorlds, reference.RobustBestOfBothWorlds, lambda kit: {"factor": kit.real(0.05, 5), **_scales(kit)}
     ),
+    "tapered-ftrl": plain(
+        jb.TaperedFTRL,
+        reference.TaperedFTRL,
+        lambda kit: {"robustness": kit.real(0.3, 1.5), "power": kit.real(0, 1), "tsallis_scale": kit.real(0.5, 2), **_horizon(kit)},
+    ),
     "delayed-sapo": _sapo,
     "asymmetric-bobw": _asymmetric,
     "tsallis-inf": _tsallis,

@@ -1,0 +1,66 @@
+"""The learners of the frontier: each published one as a curve over a scale of its own, and the tapers over κ."""
+
+from typing import Any, NamedTuple
+
+import jaxbandit as jb
+
+
+class Curve(NamedTuple):
+    """One learner over its scale."""
+
+    colour: str
+    marker: str
+    needs_horizon: bool
+    points: dict[str, Any]  # label -> learner; the first is the published one, where there is one
+
+
+def curves(delay: int, rounds: int) -> dict[str, Curve]:
+    total = delay * rounds - delay * (delay + 1) // 2
+
+    def mzs22(scale: float) -> Any:
+        return jb.BestOfBothWorlds(delay, linear=1.0, factor=1.0, tsallis_scale=scale, entropy_scale=scale)
+
+    def anytime(kappa: float) -> Any:  # the rates of the taper with p = 0; max_delay = 0 leaves no constants in the rates
+        return jb.BestOfBothWorlds(0, linear=0.0, factor=0.0, tsallis_scale=1.2 * kappa, entropy_scale=kappa)
+
+    def mzs24(factor: float, scale: float) -> Any:
+        return jb.RobustBestOfBothWorlds(factor, tsallis_scale=scale, entropy_scale=scale)
+
+    def taper(power: float, *kappas: float) -> dict[str, Any]:
+        return {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, power=power) for kappa in kappas}
+
+    return {
+        "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (1, 2, 4)}),
+        "DEW": Curve(
+            "#17becf",
+            "s",
+            True,
+            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (1, 2, 4)},
+        ),
+        "ZS20": Curve(
+            "#2ca02c",
+            "^",
+            False,
+            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (1, 0.5, 0.25)},
+        ),
+        "MZS22": Curve(
+            "#9467bd",
+            "D",
+            False,
+            {"(10, 24)": jb.BestOfBothWorlds(delay), **{f"(1, 1), scale {s}": mzs22(s) for s in (1, 0.25)}},
+        ),
+        "MZS24": Curve(
+            "#8c564b",
+            "v",
+            False,
+            {"factor 0.5, scale 0.25": mzs24(0.5, 0.25)},
+        ),
+        "Tsallis-INF": Curve("#7f7f7f", "P", False, {f"scale {s}": jb.TsallisINF(scale=s) for s in (1, 2)}),
+        "Tsallis-INF (RV)": Curve("#bcbd22", "X", False, {f"scale {s}": jb.TsallisINF("rv", scale=s) for s in (1,)}),
+        "Thompson sampling": Curve("#000000", "*", False, {"": jb.DelayedThompson()}),
+        "MZS22 without constants, (1.2κ, κ)": Curve(
+            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.3, 0.45, 0.65)}
+        ),
+        "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.3, 0.5, 0.8)),
+        "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
+    }

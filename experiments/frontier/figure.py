@@ -1,0 +1,66 @@
+"""The figure of the frontier: stochastic regret against the largest regret found."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.ticker
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from experiments.frontier.curves import curves
+
+
+def points(done: dict[str, Any], curve: str) -> list[tuple[str, float, float, float]]:
+    """Label, S, W and the increase of W by the tables of other learners, of each point of a curve; in the order of the curve."""
+    rows = {(row["point"], row["stage"]): row for row in done["rows"] if row["curve"] == curve}
+    known = curves(done["setting"]["delay"], done["setting"]["rounds"])[curve].points
+    found = []
+    for label in known:
+        both = [rows[label, stage]["W"] for stage in (1, 2) if (label, stage) in rows]
+        if both:
+            found.append((label, rows[label, 1]["S"], max(both), max(both[-1] - both[0], 0.0)))
+    return found
+
+
+def draw(done: dict[str, Any], file: Path) -> None:
+    given = done["setting"]
+    arms, delay, rounds = given["arms"], given["delay"], given["rounds"]
+    figure, axis = plt.subplots(figsize=(8.4, 5.6), layout="constrained")
+    for name, curve in curves(delay, rounds).items():
+        found = points(done, name)
+        if not found:
+            continue
+        stochastic, worst, bar = ([one[place] for one in found] for place in (1, 2, 3))
+        line = "-" if curve.needs_horizon else "--"
+        width = 2.2 if "κ" in name or "Tapered" in name else 1.2
+        axis.errorbar(
+            stochastic,
+            worst,
+            yerr=[[0] * len(bar), bar],
+            color=curve.colour,
+            marker=curve.marker,
+            linestyle=line,
+            linewidth=width,
+            capsize=2,
+            label=f"{name}{' (given T)' if curve.needs_horizon else ''}",
+        )
+    if arms == 2:
+        lower = math.sqrt((delay + 1) * rounds / (2 * math.pi))
+        axis.axhline(lower, color="0.4", linewidth=1)
+        axis.text(axis.get_xlim()[0], lower * 1.02, "no learner is below this line", fontsize=8, color="0.3", va="bottom")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="stochastic regret S (Bernoulli losses, gap 0.2)",
+        ylabel="largest regret found W (oblivious tables)",
+        title=f"Price of robustness: K = {arms}, d = {delay}, T = {rounds:,}",
+    )
+    for ticks in (axis.xaxis, axis.yaxis):
+        ticks.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        ticks.set_minor_formatter(matplotlib.ticker.LogFormatter(minor_thresholds=(3, 1)))
+    axis.legend(fontsize=7)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
