@@ -56,7 +56,7 @@ def test_few_games_have_every_model():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*guarantee")
-@pytest.mark.parametrize("structure", structures(102), ids=lambda structure: f"{structure[3]}: " + ", ".join(structure[:3]))
+@pytest.mark.parametrize("structure", structures(105), ids=lambda structure: f"{structure[3]}: " + ", ".join(structure[:3]))
 def test_many_games(structure):
     for number in range(GAMES):
         check(random_game(*structure, number))
@@ -66,14 +66,14 @@ def test_many_games_have_everything():
     """More than 1,000 games: every learner of the registry in three structures, every model in five."""
     # Learners that learn a delay curve have a reference of their own: tests/learners/test_censored.py.
     assert {*LEARNERS} == {*jb.REGISTRY} - {"censored-thompson", "censored-kl-ucb"}
-    chosen = structures(102)
+    chosen = structures(105)
     assert GAMES * len(chosen) >= 1000
     for place, names, least in ((0, LEARNERS, 3), (1, LOSSES, 5)):
         assert all(sum(structure[place] == name for structure in chosen) >= least for name in names)
     games = [random_game(*structure, 0) for structure in chosen]
     met = [models(game.delays) for game in games]
     for name, model in D.REGISTRY.items():
-        assert sum(model in one for one in met) >= (3 if name == "pieces" else 5), name
+        assert sum(model in one for one in met) >= (3 if name == "composite-feedback" else 5), name
     assert {structure[2] for structure in chosen} == {*DELAYS}
 
 

@@ -30,24 +30,29 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
         return {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, power=power) for kappa in kappas}
 
     return {
+        "MZS22 without constants, (1.2κ, κ)": Curve(
+            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.3, 0.45, 0.65)}
+        ),
+        "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.3, 0.5, 0.8)),
+        "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
         "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (1, 2, 4)}),
         "DEW": Curve(
             "#17becf",
             "s",
             True,
-            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (1, 2, 4)},
+            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (1, 2)},
         ),
         "ZS20": Curve(
             "#2ca02c",
             "^",
             False,
-            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (1, 0.5, 0.25)},
+            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (1, 0.5)},
         ),
         "MZS22": Curve(
             "#9467bd",
             "D",
             False,
-            {"(10, 24)": jb.BestOfBothWorlds(delay), **{f"(1, 1), scale {s}": mzs22(s) for s in (1, 0.25)}},
+            {f"(1, 1), scale {s}": mzs22(s) for s in (1, 0.25)},
         ),
         "MZS24": Curve(
             "#8c564b",
@@ -55,12 +60,6 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
             False,
             {"factor 0.5, scale 0.25": mzs24(0.5, 0.25)},
         ),
-        "Tsallis-INF": Curve("#7f7f7f", "P", False, {f"scale {s}": jb.TsallisINF(scale=s) for s in (1, 2)}),
-        "Tsallis-INF (RV)": Curve("#bcbd22", "X", False, {f"scale {s}": jb.TsallisINF("rv", scale=s) for s in (1,)}),
+        "Tsallis-INF": Curve("#7f7f7f", "P", False, {f"scale {s}": jb.TsallisINF(scale=s) for s in (1,)}),
         "Thompson sampling": Curve("#000000", "*", False, {"": jb.DelayedThompson()}),
-        "MZS22 without constants, (1.2κ, κ)": Curve(
-            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.3, 0.45, 0.65)}
-        ),
-        "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.3, 0.5, 0.8)),
-        "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
     }
