@@ -1,6 +1,6 @@
 """The frontier between stochastic and worst-case regret for one (K, d, T): a table, a figure, and all searched tables.
 
-    python -m experiments.frontier --out FOLDER [--arms 2] [--delay 20] [--rounds 5000] [--budget 1] [--processes 2] [--only taper]
+    python -m experiments.frontier --out FOLDER [--arms 2] [--delay 20] [--rounds 5000] [--budget 1] [--processes 2] [--only Tapered] [--draw]
 
 One search of the same budget for each learner. Then each learner plays the tables found for all others.
 What is in FOLDER is not computed again.
@@ -14,7 +14,7 @@ import multiprocessing
 from pathlib import Path
 
 from experiments.frontier.curves import curves
-from experiments.frontier.figure import draw
+from experiments.frontier.figure import draw, table
 from experiments.frontier.searches import one_search
 from jaxbandit._io.files import write_whole
 
@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     for name, default in (("arms", 2), ("delay", 20), ("rounds", 5000), ("budget", 1), ("processes", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--draw", action="store_true", help="draw what is there, search nothing")
     parser.add_argument("--only", default="", help="curves whose name contains this")
     arguments = parser.parse_args()
     given, out = setting(arguments), arguments.out
@@ -42,7 +43,7 @@ def main() -> None:
     todo = [which for turn in in_turn for which in turn if which is not None]
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(arguments.processes, mp_context=context) as pool:
-        for stage in (1, 2):
+        for stage in () if arguments.draw else (1, 2):
             known = {(row["curve"], row["point"], row["stage"]) for row in done["rows"]}
             waiting = [
                 pool.submit(one_search, out, *given.values(), *which, stage) for which in todo if (*which, stage) not in known
@@ -53,6 +54,7 @@ def main() -> None:
                 write_whole(kept, json.dumps(done, indent=1).encode())
                 print(f"{row['stage']}  {row['curve']:38s}{row['point']:24s} S {row['S']:7.1f}  W {row['W']:7.1f}", flush=True)
     draw(done, out / "frontier.png")
+    write_whole(out / "table.md", table(done))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,18 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
         ),
         "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.3, 0.5, 0.8)),
         "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
+        "TaperedFTRL, entropy alone": Curve(
+            "#c49c94",
+            "o",
+            True,
+            {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, tsallis_scale=1e-3) for kappa in (0.5, 0.8)},
+        ),
+        "TaperedFTRL, κ = 0.5, given another T": Curve(
+            "#fdae61",
+            "d",
+            True,
+            {f"given {share} T": jb.TaperedFTRL(share * rounds) for share in (0.8, 2)},
+        ),
         "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (1, 2, 4)}),
         "DEW": Curve(
             "#17becf",

@@ -64,3 +64,24 @@ def draw(done: dict[str, Any], file: Path) -> None:
     axis.legend(fontsize=7)
     figure.savefig(file, dpi=150)
     plt.close(figure)
+
+
+def table(done: dict[str, Any]) -> str:
+    """The rows of the figure as Markdown."""
+    errors = {(row["curve"], row["point"], row["stage"]): (row["S error"], row["W error"]) for row in done["rows"]}
+    lines = ["| learner | given | S | W, own search | W, tables of all |", "|---|---|---|---|---|"]
+    for name, curve in curves(done["setting"]["delay"], done["setting"]["rounds"]).items():
+        rows = {(row["point"], row["stage"]): row for row in done["rows"] if row["curve"] == name}
+        for label in curve.points:
+            if (label, 1) not in rows:
+                continue
+            own = rows[label, 1]
+            both = [
+                f"{rows[label, stage]['W']:,.0f} ± {errors[name, label, stage][1]:.1f}" if (label, stage) in rows else ""
+                for stage in (1, 2)
+            ]
+            given = "T" if curve.needs_horizon else ""
+            lines.append(
+                f"| {', '.join(filter(None, (name, label)))} | {given} | {own['S']:.1f} ± {own['S error']:.1f} | {' | '.join(both)} |"
+            )
+    return "\n".join(lines) + "\n"
