@@ -11,7 +11,7 @@ class Curve(NamedTuple):
     colour: str
     marker: str
     needs_horizon: bool
-    points: dict[str, Any]  # label -> learner; the first is the published one, where there is one
+    points: dict[str, Any]  # label -> learner, in the order of the searches
 
 
 def curves(delay: int, rounds: int) -> dict[str, Curve]:
@@ -31,9 +31,9 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
 
     return {
         "MZS22 without constants, (1.2κ, κ)": Curve(
-            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.3, 0.45, 0.65)}
+            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.45, 0.3, 0.65)}
         ),
-        "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.3, 0.5, 0.8)),
+        "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.5, 0.8, 0.3)),
         "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
         "TaperedFTRL, entropy alone": Curve(
             "#c49c94",
@@ -47,24 +47,24 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
             True,
             {f"given {share} T": jb.TaperedFTRL(share * rounds) for share in (0.8, 2)},
         ),
-        "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (1, 2, 4)}),
+        "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (2, 1, 4)}),
         "DEW": Curve(
             "#17becf",
             "s",
             True,
-            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (1, 2)},
+            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (2, 1, 4)},
         ),
         "ZS20": Curve(
             "#2ca02c",
             "^",
             False,
-            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (1, 0.5)},
+            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (0.5, 1, 0.25)},
         ),
         "MZS22": Curve(
             "#9467bd",
             "D",
             False,
-            {f"(1, 1), scale {s}": mzs22(s) for s in (1, 0.25)},
+            {f"(1, 1), scale {s}": mzs22(s) for s in (0.25, 1)},
         ),
         "MZS24": Curve(
             "#8c564b",

@@ -14,7 +14,7 @@ from experiments.frontier.curves import curves
 
 
 def points(done: dict[str, Any], curve: str) -> list[tuple[str, float, float, float]]:
-    """Label, S, W and the increase of W by the tables of other learners, of each point of a curve; in the order of the curve."""
+    """Label, S, W and the increase of W by the tables of other learners, of each point of a curve, by S."""
     rows = {(row["point"], row["stage"]): row for row in done["rows"] if row["curve"] == curve}
     known = curves(done["setting"]["delay"], done["setting"]["rounds"])[curve].points
     found = []
@@ -22,7 +22,7 @@ def points(done: dict[str, Any], curve: str) -> list[tuple[str, float, float, fl
         both = [rows[label, stage]["W"] for stage in (1, 2) if (label, stage) in rows]
         if both:
             found.append((label, rows[label, 1]["S"], max(both), max(both[-1] - both[0], 0.0)))
-    return found
+    return sorted(found, key=lambda one: one[1])
 
 
 def draw(done: dict[str, Any], file: Path) -> None:

@@ -54,18 +54,22 @@ def drawn(rng: np.random.Generator, count: int, delay: float, rounds: int, num_a
     gaps[1::2] = np.where(ramps, gaps[1::2], gaps[::2])
     level = choice([0.5, 0.7, 0.3, 0.9], [0.55, 0.15, 0.15, 0.15])
     levels = np.where(rng.random((3, count)) < 0.8, level, rng.random((3, count)))
+    # Half of them alternate fully from the first round to the last, in turn or at random, around one small gap: such tables cost every
+    # learner about √((d + 1)T).
+    plain = rng.random(count) < 0.5
+    small = rng.choice([0.0, 0.01, 0.02, 0.05], count)
     columns = [
         np.where(rng.random(count) < 0.5, matched, free),
         rng.random(count),
-        np.where(rng.random(count) < 0.8, 1.0, rng.uniform(1.1, 3, count)),
-        choice([1.0, 0.5, 0.2, 0.0], [0.6, 0.2, 0.1, 0.1]),
-        choice([0.0, 1.0, 0.5], [0.5, 0.3, 0.2]),
-        choice([1.0, 0.5, 0.2], [0.8, 0.1, 0.1]),
+        np.where(plain | (rng.random(count) < 0.8), 1.0, rng.uniform(1.1, 3, count)),
+        np.where(plain, 1.0, choice([1.0, 0.5, 0.2, 0.0], [0.6, 0.2, 0.1, 0.1])),
+        choice([0.0, 1.0, 0.5], [0.4, 0.4, 0.2]),
+        np.where(plain, 1.0, choice([1.0, 0.5, 0.2], [0.8, 0.1, 0.1])),
         rng.integers(2, num_arms + 1, count),
-        np.where(rng.random(count) < 0.4, 0, onset),
-        np.where(rng.random(count) < 0.4, rounds, offset),
-        *gaps,
-        *levels,
+        np.where(plain | (rng.random(count) < 0.4), 0, onset),
+        np.where(plain | (rng.random(count) < 0.4), rounds, offset),
+        *np.where(plain, small, gaps),
+        *np.where(plain, 0.5, levels),
         rng.integers(1 << 20, size=count),
     ]
     return _within(np.stack(columns, 1).astype(float), genes(rounds, num_arms))

@@ -33,8 +33,5 @@ class Tables(Losses):
     def expected(self, t: jax.Array) -> jax.Array:
         return jnp.moveaxis(jnp.asarray(self.losses)[t - 1][self.which], -1, 0)
 
-    def second_moment(self, t: jax.Array) -> jax.Array:
-        return self.expected(t) ** 2
-
     def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return pick(self.expected(t), jnp.asarray(arm))

@@ -119,6 +119,14 @@ def test_no_search_stays_below_the_lower_bound():
     assert found.regret < bound
 
 
+def test_evolution_alone_reaches_the_lower_bound():
+    """Also against a learner on which few structures are costly: a family that seldom alternates from the first round to the last misses it."""
+    delay, rounds = 10, 1000
+    ours = arena(jb.TaperedFTRL(rounds, robustness=0.8, power=0.75), rounds, jb.delays.Fixed(delay))
+    table = moves.evolved(ours, np.random.default_rng(0), float(delay), 8)
+    assert ours.regret(table)[0] > math.sqrt((delay + 1) * rounds / (2 * math.pi))
+
+
 def arena(learner, rounds, delays=DELAYS, arms=2):
     return Arena(learner, delays, arms, rounds, jax.random.key(0), Progress(False, 1, ""))
 
