@@ -30,8 +30,14 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
         return {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, power=power) for kappa in kappas}
 
     return {
+        "DEW": Curve(
+            "#17becf",
+            "s",
+            True,
+            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (4, 3, 1, 2)},
+        ),
         "MZS22 without constants, (1.2κ, κ)": Curve(
-            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.45, 0.3, 0.65)}
+            "#e377c2", "h", False, {f"κ = {kappa}": anytime(kappa) for kappa in (0.45, 0.3)}
         ),
         "TaperedFTRL, p = 0.5": Curve("#d62728", "o", True, taper(0.5, 0.5, 0.8, 0.3)),
         "TaperedFTRL, p = 0.75": Curve("#ff7f0e", "o", True, taper(0.75, 0.8)),
@@ -39,7 +45,7 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
             "#c49c94",
             "o",
             True,
-            {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, tsallis_scale=1e-3) for kappa in (0.5, 0.8)},
+            {f"κ = {kappa}": jb.TaperedFTRL(rounds, robustness=kappa, tsallis_scale=1e-3) for kappa in (0.5,)},
         ),
         "TaperedFTRL, κ = 0.5, given another T": Curve(
             "#fdae61",
@@ -48,17 +54,11 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
             {f"given {share} T": jb.TaperedFTRL(share * rounds) for share in (0.8, 2)},
         ),
         "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (2, 1, 4)}),
-        "DEW": Curve(
-            "#17becf",
-            "s",
-            True,
-            {f"scale {s}": jb.DelayedExponentialWeights(rounds, total, delay, s) for s in (2, 1, 4)},
-        ),
         "ZS20": Curve(
             "#2ca02c",
             "^",
             False,
-            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (0.5, 1, 0.25)},
+            {f"scale {s}": jb.ZimmertSeldin(tsallis_scale=s, entropy_scale=s) for s in (0.5, 1)},
         ),
         "MZS22": Curve(
             "#9467bd",

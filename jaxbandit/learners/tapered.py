@@ -25,14 +25,14 @@ class TaperedFTRL(FTRL):
        D_t = \sum_{s \le t} \sigma_s, \quad w_t = \frac{T - t + 1}{T}
 
     Requires the horizon :math:`T` and no knowledge of the delays. :math:`\kappa` is the price paid for robustness: a larger one
-    lowers the largest regret under adversarial losses and raises the regret under stochastic losses. The range from 0.3 to 0.8 is useful;
-    above 1 both rise.
+    lowers the largest regret under adversarial losses and raises the regret under stochastic losses. Values from
+    0.3 to 0.8 were examined.
 
     After round :math:`T` the horizon is doubled, as often as needed: :math:`w_t = (T' - t + 1)/T'` with :math:`T' = 2^k T \ge t`. The loss
-    estimates are kept. A horizon that is too short therefore costs about as much as one that is too long by up to a factor of 2.
+    estimates are kept, so that a horizon that is too short is not ruinous.
 
-    No regret bound is proved: the analysis of MZS22 needs inverse rates that do not fall. The rates were found by search, see
-    ``docs/frontier.md``.
+    No regret bound is proved: the analysis of MZS22 needs inverse rates that do not fall. The rates were found by search.
+    A tuned constant rate (:class:`DelayedExponentialWeights` with ``scale``) has nearly the same trade-off, see ``docs/frontier.md``.
 
     Args:
       horizon: :math:`T`, the number of rounds.
