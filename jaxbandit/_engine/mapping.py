@@ -21,9 +21,11 @@ from jaxbandit._core.sums import Count
 from jaxbandit._engine.blocks import leaves_with_runs
 from jaxbandit._engine.choose import choose_execution, fitted
 from jaxbandit._engine.devices import platform
+from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import Program, settled
+from jaxbandit._engine.queues.listed import ring_size
 
 
 class How(NamedTuple):
@@ -89,10 +91,18 @@ def _(how: How, primals: Any, tangents: Any) -> tuple[Outcome, Outcome]:
 
 def _plain(how: How, game: Game, record: jax.Array) -> Outcome:
     """Rounds that can be differentiated: backwards too where the horizon is static."""
-    player = Player()
+    player = _up_to_horizon(how, game)
     if how.rounds is None:
         return Outcome.of(game, *player.advance(game, player.start(game), jnp.int32(0), record, how.probabilities))
     return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities))
+
+
+def _up_to_horizon(how: How, game: Game) -> Player:
+    """The player of the plain rounds, with a queue that ends at a static horizon where the delay model asks for a longer one."""
+    summed = game.delays._shares() is not None or game.delays._long_waits
+    if how.rounds is None or summed or ring_size(how.rounds) >= ring_size(game.delays.bound):
+        return Player()
+    return Player(execution=Execution(ring=ring_size(how.rounds), later="dropped"))
 
 
 class Mapped(NamedTuple):
@@ -164,23 +174,23 @@ def _beside(leaf: jax.Array, had: bool, mapped: bool, runs: tuple[int, ...], siz
 def _wide(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
     """All runs of the game at once."""
     if not game.runs.ndim and how.rounds is not None:
-        player = Player()
+        player = _up_to_horizon(how, game)
         return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities, loop="while"))
     if not game.runs.ndim:
         return _played(Player(), game, record, probabilities=how.probabilities)
     # Slots pay on a CPU only within one function.
-    player, game = _player(game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
+    player, game = _player(how, game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
     return _played(player, game, record, probabilities=how.probabilities)
 
 
 def _compiled(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
-    player, game = _player(game, flags, {})
+    player, game = _player(how, game, flags, {})
     player = settled(_program, player, game, jnp.zeros_like(record), probabilities=how.probabilities)
     return _program(player, game, record, probabilities=how.probabilities)
 
 
-def _player(game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
-    execution = choose_execution(game, platform(), flags=flags)
+def _player(how: How, game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
+    execution = choose_execution(game, platform(), flags=flags, rounds=how.rounds, resumable=False)
     execution = dataclasses.replace(execution, block=game.runs.size, **changes)
     player, game = fitted(game, execution)
     return dataclasses.replace(player, mask=None if player.mask is None else jnp.asarray(player.mask)), game
