@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
 from jaxbandit._core.fields import is_concrete, pytree_dataclass
 from jaxbandit._core.sums import Count
 from jaxbandit._engine.blocks import leaves_with_runs
-from jaxbandit._engine.choose import choose_execution, fitted
+from jaxbandit._engine.choose import SLOT_ARMS, choose_execution, fitted
 from jaxbandit._engine.devices import platform
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
@@ -191,12 +192,42 @@ def _compiled(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) 
 
 def _player(how: How, game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
     execution = choose_execution(game, platform(), flags=flags, rounds=how.rounds, resumable=False)
-    execution = dataclasses.replace(execution, block=game.runs.size, **changes)
+    size = execution.block if platform() == "cpu" and _better_in_blocks(game) else game.runs.size
+    execution = dataclasses.replace(execution, block=min(size, game.runs.size), **changes)
     player, game = fitted(game, execution)
     return dataclasses.replace(player, mask=None if player.mask is None else jnp.asarray(player.mask)), game
 
 
+def _better_in_blocks(game: Game) -> bool:
+    """Whether a CPU plays block after block: arrivals are walked through as often as the busiest run needs, and arms fill its caches."""
+    return game.delays.fixed_age() is None or game.losses.num_arms > SLOT_ARMS
+
+
 def _played(player: Player, game: Game, record: jax.Array, *, probabilities: bool) -> Outcome:
+    """All runs of the game, in blocks as large as the execution says; the last one is filled up with its last run."""
+    size, count = player.execution.block, game.runs.size
+    if not game.runs.ndim or not 0 < size < count:
+        return _one_block(player, game, record, probabilities)
+    leaves, structure = jax.tree.flatten(game)
+    flags = [*player.execution.per_run, *[False] * (len(leaves) - len(player.execution.per_run))]
+    own = [flag or leaf is game.runs for flag, leaf in zip(flags, leaves, strict=True)]
+
+    def apart(leaf: jax.Array) -> jax.Array:
+        leaf = jnp.concatenate([leaf, jnp.repeat(leaf[..., -1:], -count % size, -1)], -1)
+        return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, size), -2, 0)
+
+    def one_block(mine: list[jax.Array]) -> Outcome:
+        rest = iter(mine)
+        block = jax.tree.unflatten(structure, [next(rest) if has else leaf for has, leaf in zip(own, leaves, strict=True)])
+        return _one_block(player, block, record, probabilities)
+
+    def beside(leaf: jax.Array) -> jax.Array:
+        return jnp.moveaxis(leaf, 0, -2).reshape(*leaf.shape[1:-1], -1)[..., :count]
+
+    return jax.tree.map(beside, lax.map(one_block, [apart(leaf) for has, leaf in zip(own, leaves, strict=True) if has]))
+
+
+def _one_block(player: Player, game: Game, record: jax.Array, probabilities: bool) -> Outcome:
     state, records = player.advance(game, player.start(game), jnp.int32(0), record, probabilities)
     outcome = Outcome.of(game, state, records)
     if not game.runs.ndim:
