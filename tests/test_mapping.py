@@ -86,5 +86,7 @@ def test_more_runs_than_a_block_are_those_of_simulate(form):
 
     found = form(regret)(jnp.arange(300), means)
     losses = jb.losses.Bernoulli(np.stack([means, np.full(300, 0.5, np.float32)]))
-    result = jb.simulate(jb.DelayedExp3(), losses, jb.delays.Geometric(3.0, bound=15), rounds=60, runs=300, key=KEY, record=[20, 60])
+    result = jb.simulate(
+        jb.DelayedExp3(), losses, jb.delays.Geometric(3.0, bound=15), rounds=60, runs=300, key=KEY, record=[20, 60]
+    )
     np.testing.assert_allclose(found.T, result.regret, rtol=1e-4)
