@@ -18,7 +18,7 @@ def cache_programs(path: str | os.PathLike | None = None) -> str:
 
     It switches on JAX's persistent compilation cache, for all programs of this process that take 0.1 s or longer to compile. Results
     are bitwise identical with and without it. A program is reused where its code, the version of JAX, the platform and the compiler's
-    options are the same. Nothing is ever deleted: some 50 to 300 KB for each program on a CPU. The folder may be removed at any time.
+    options are the same. Nothing is ever deleted: some 100 KB for each kind of simulation on a CPU. The folder may be removed at any time.
     The command line does the same by default; the environment variable ``JAXBANDIT_CACHE`` names another folder, and ``off`` prevents it.
 
     Args:
