@@ -39,7 +39,7 @@ def cache_programs(path: str | os.PathLike | None = None) -> str:
             raise PermissionError(f"no permission to write to {folder}")
     except (OSError, RuntimeError) as error:
         raise OSError(f"cache_programs(path={os.fspath(folder)!r}): compiled programs cannot be kept there: {error}") from error
-    if jax.config.jax_compilation_cache_dir != str(folder):
+    if jax.config.values["jax_compilation_cache_dir"] != str(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
@@ -59,8 +59,8 @@ def _default_folder() -> Path:
     chosen = os.environ.get(VARIABLE, "").strip()
     if chosen and chosen.lower() not in OFF:
         return Path(chosen)
-    if jax.config.jax_compilation_cache_dir:
-        return Path(jax.config.jax_compilation_cache_dir)
+    if jax.config.values["jax_compilation_cache_dir"]:
+        return Path(jax.config.values["jax_compilation_cache_dir"])
     if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
         return Path(os.environ["LOCALAPPDATA"]) / "jaxbandit" / "programs"
     if sys.platform == "darwin":

@@ -118,7 +118,7 @@ def _mapped(how: How, mapped: Mapped | None) -> Any:
 
     @custom_vmap
     def program(game: Game, record: jax.Array) -> Outcome:
-        return _wide(how, game, record, mapped.flags if mapped else ())
+        return _traced_once(how, game, record, mapped.flags if mapped else ())
 
     @program.def_vmap
     def _(size: int, batched: Any, game: Game, record: jax.Array) -> tuple[Outcome, Any]:
@@ -182,6 +182,10 @@ def _wide(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> O
     # Slots pay on a CPU only within one function.
     player, game = _player(how, game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
     return _played(player, game, record, probabilities=how.probabilities)
+
+
+# custom_vmap traces the unmapped program in every call, although only its rule is used: some 40 ms. Inlined, it is the same program.
+_traced_once = jax.jit(_wide, static_argnums=(0, 3), inline=True)
 
 
 def _compiled(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
