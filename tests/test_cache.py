@@ -36,10 +36,10 @@ def test_a_second_process_loads_what_the_first_compiled(tmp_path):
     """Marked programs too: nothing is added to the folder, and the bits are the same."""
     programs = tmp_path / "programs"
     run("-c", SCRIPT, programs, tmp_path / "first.npy")
-    kept = {file.name for file in programs.glob("*marked*-cache")}
+    kept = {file.name for file in programs.glob("*/*marked*-cache")}
     assert len(kept) == 1
     run("-c", SCRIPT, programs, tmp_path / "second.npy")
-    assert {file.name for file in programs.glob("*marked*-cache")} == kept
+    assert {file.name for file in programs.glob("*/*marked*-cache")} == kept
     np.testing.assert_array_equal(np.load(tmp_path / "first.npy"), np.load(tmp_path / "second.npy"))
 
 

@@ -1,12 +1,13 @@
 """Compiled programs on disk, for later processes."""
 
 import contextlib
+import hashlib
 import os
+import platform
 import sys
 from pathlib import Path
 
 import jax
-from jax.experimental.compilation_cache import compilation_cache
 
 VARIABLE = "JAXBANDIT_CACHE"  # a folder, or one of OFF
 OFF = ("0", "off", "no", "false")
@@ -18,7 +19,8 @@ def cache_programs(path: str | os.PathLike | None = None) -> str:
 
     It switches on JAX's persistent compilation cache, for all programs of this process that take 0.1 s or longer to compile. Results
     are bitwise identical with and without it. A program is reused where its code, the version of JAX, the platform and the compiler's
-    options are the same. Nothing is ever deleted: some 100 KB for each kind of simulation on a CPU. The folder may be removed at any time.
+    options are the same; each kind of processor has a folder of its own within. Nothing is ever deleted: some 100 KB for each kind of
+    simulation on a CPU. The folder may be removed at any time.
     The command line does the same by default; the environment variable ``JAXBANDIT_CACHE`` names another folder, and ``off`` prevents it.
 
     Args:
@@ -31,18 +33,25 @@ def cache_programs(path: str | os.PathLike | None = None) -> str:
     >>> import tempfile, jaxbandit as jb
     >>> folder = jb.cache_programs(tempfile.mkdtemp())  # doctest: +SKIP
     """
-    folder = Path(path) if path is not None else _default_folder()
+    chosen = os.environ.get(VARIABLE, "").strip()
+    used = jax.config.values["jax_compilation_cache_dir"]
+    if path is None and used and (not chosen or chosen.lower() in OFF):
+        return str(used)
+    folder = Path(path) if path is not None else _default_folder(chosen)
     try:
         folder = folder.expanduser().absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(f"no permission to write to {folder}")
+        programs = folder / _processor()
+        programs.mkdir(parents=True, exist_ok=True)
+        if not os.access(programs, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission to write to {programs}")
     except (OSError, RuntimeError) as error:
         raise OSError(f"cache_programs(path={os.fspath(folder)!r}): compiled programs cannot be kept there: {error}") from error
-    if jax.config.values["jax_compilation_cache_dir"] != str(folder):
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    if used != str(programs):
+        jax.config.update("jax_compilation_cache_dir", str(programs))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        from jax.experimental.compilation_cache import compilation_cache  # here: needed by those alone who call this
+
         compilation_cache.reset_cache()  # JAX looks at the options once, when it compiles for the first time
     return str(folder)
 
@@ -55,12 +64,18 @@ def cache_by_default() -> None:
         cache_programs()
 
 
-def _default_folder() -> Path:
-    chosen = os.environ.get(VARIABLE, "").strip()
+def _processor() -> str:
+    """A name for this kind of processor: a program for another kind may have instructions that this one lacks, and end the process."""
+    kind = platform.processor()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        kind += "".join(sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))}))
+    return f"{platform.machine() or 'any'}-{hashlib.sha256(kind.encode()).hexdigest()[:12]}"
+
+
+def _default_folder(chosen: str) -> Path:
     if chosen and chosen.lower() not in OFF:
         return Path(chosen)
-    if jax.config.values["jax_compilation_cache_dir"]:
-        return Path(jax.config.values["jax_compilation_cache_dir"])
     if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
         return Path(os.environ["LOCALAPPDATA"]) / "jaxbandit" / "programs"
     if sys.platform == "darwin":

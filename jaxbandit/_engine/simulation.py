@@ -225,9 +225,12 @@ def play_rounds(
     size, done, rounds = execution.block, stretch.done, int(stretch.recorded[-1])
     before = before or execution
     # Queues are kept with as many rows as the delay model's bound or the horizon asks for, however many this execution adds.
-    had, kept = (
-        start_shapes(*(fitted(game, one) if one.later else (Player(execution=one), game)), size) for one in (before, execution)
-    )
+
+    def kept_by(execution: Execution) -> State:
+        return start_shapes(*(fitted(game, execution) if execution.later else (Player(execution=execution), game)), size)
+
+    kept = kept_by(execution)
+    had = kept if before == execution else kept_by(before)
     player, game = fitted(game, execution)
     like = start_shapes(player, game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities}
