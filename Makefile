@@ -6,7 +6,7 @@ LOWEST := .venv-lowest/bin
 # Each worker is one process on one core.
 PYTEST := python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-slow test-lowest compilers lint docs release bench claims live-service test-live-service clean
+.PHONY: demo test test-all test-slow test-lowest compilers lint docs release bench gpu-report claims live-service test-live-service clean
 
 demo: $(VENV)/demo
 	$(BIN)/jaxbandit demo --force  # the figure of an earlier call is replaced
@@ -56,6 +56,10 @@ test-live-service: $(VENV)/dev  # the tests of it, which are skipped where FastA
 
 bench: $(VENV)/dev  # tables and figure in build/bench; `make bench PEERS=folder` also times the programs in that folder
 	$(BIN)/python -m experiments.bench --out build/bench $(if $(PEERS),--peers $(PEERS))
+
+gpu-report: $(VENV)/dev  # timings on this machine's GPU in build/gpu-report/bench.json, to attach to an issue; the library has never run on one
+	$(BIN)/pip install --quiet 'jax[cuda12]'
+	$(BIN)/python -m experiments.bench --device gpu --out build/gpu-report
 
 claims: $(VENV)/dev  # a page for each statement of the paper, in build/claims
 	$(BIN)/python -m experiments.claims --out build/claims

@@ -2,6 +2,7 @@
 
 from jaxbandit import delays, extend, learners, logs, losses, measure, plots, testing, theory
 from jaxbandit._core.projection import hybrid_argmin
+from jaxbandit._engine.cache import cache_programs
 from jaxbandit._engine.devices import use_all_cores
 from jaxbandit._engine.rollout import Rollout, rollout
 from jaxbandit._engine.simulation import simulate
@@ -116,6 +117,7 @@ __all__ = [
     "WorstCase",
     "ZimmertSeldin",
     "advise",
+    "cache_programs",
     "check_delays",
     "check_learner",
     "check_losses",

@@ -232,11 +232,11 @@ class Trajectory:
         whole, dtype = jnp.zeros(runs_shape, jnp.int32), float_dtype()
         return whole, jnp.zeros(runs_shape, dtype), whole, whole, jnp.zeros((num_arms, *runs_shape), dtype)
 
-    def update(self, state: Any, info: RoundInfo) -> Any:
+    def update(self, state: PyTree, info: RoundInfo) -> PyTree:
         x = info.probabilities.astype(state[4].dtype)
         return info.arm, info.loss, info.delay, info.outstanding, jnp.broadcast_to(x, state[4].shape)
 
-    def read(self, state: Any) -> dict[str, jax.Array]:
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {f"trajectory.{name}": array for name, array in zip(self.names(), state, strict=True)}
 
     @staticmethod

@@ -17,7 +17,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit.gradients import programs
 from jaxbandit.gradients.jump import JumpTangent
-from jaxbandit.learners import forgetful
+from jaxbandit.learners import nonstationary
 from jaxbandit.sweeps import batch, plan
 
 D = jb.delays
@@ -153,6 +153,6 @@ def test_a_window_is_not_copied(delays):
 def test_a_row_that_is_read_once_is_the_row():
     values = jnp.array([0.25, -1.5, jnp.inf, -0.0, jnp.nan, 1e-38])
     one = jnp.ones(6, jnp.int32)
-    seen, tangent = jax.jvp(lambda x: forgetful.read_once(x, one), (values,), (jnp.arange(6.0),))
+    seen, tangent = jax.jvp(lambda x: nonstationary.read_once(x, one), (values,), (jnp.arange(6.0),))
     np.testing.assert_array_equal(jax.lax.bitcast_convert_type(seen, jnp.int32), jax.lax.bitcast_convert_type(values, jnp.int32))
     np.testing.assert_array_equal(tangent, jnp.arange(6.0))

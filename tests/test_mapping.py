@@ -73,3 +73,20 @@ def test_a_mapped_rollout_plays_all_runs_at_once(monkeypatch):
     mapping._program.clear_cache()
     MAPS["nested"](functools.partial(regret, "geometric"))
     assert (25,) in shapes
+
+
+@pytest.mark.parametrize("form", [jax.vmap, lambda function: jax.jit(jax.vmap(function))], ids=["vmap", "jit"])
+def test_more_runs_than_a_block_are_those_of_simulate(form):
+    """i.i.d. delays are played block after block; 300 runs are one block and a part. Rejects blocks that mix up runs or their values."""
+    means = jnp.linspace(0.1, 0.4, 300)
+
+    def regret(run, mean):
+        game = jb.DelayedExp3(), jb.losses.Bernoulli(jnp.stack([mean, jnp.float32(0.5)])), jb.delays.Geometric(3.0, bound=15)
+        return jb.rollout(*game, rounds=60, key=KEY, first_run=run, record=[20, 60]).regret
+
+    found = form(regret)(jnp.arange(300), means)
+    losses = jb.losses.Bernoulli(np.stack([means, np.full(300, 0.5, np.float32)]))
+    result = jb.simulate(
+        jb.DelayedExp3(), losses, jb.delays.Geometric(3.0, bound=15), rounds=60, runs=300, key=KEY, record=[20, 60]
+    )
+    np.testing.assert_allclose(found.T, result.regret, rtol=1e-4)

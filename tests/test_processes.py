@@ -47,3 +47,24 @@ print(before > 5, len(jax.devices()[0].client.live_executables()) <= 1)
 def test_no_program_is_kept_when_jax_drops_its_caches():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, timeout=300)
     assert done.stdout == "True True\n", done.stderr
+
+
+@pytest.mark.thorough
+def test_eight_devices_give_the_bits_of_one():
+    """Rejects blocks whose shape, and with it the rounding, depends on the number of devices."""
+    code = """
+import sys, jax
+jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
+import hashlib, numpy as np, jaxbandit as jb
+games = [(jb.BestOfBothWorlds(5), jb.delays.Fixed(5)), (jb.DelayedExp3(), jb.delays.Geometric(3.0, bound=15))]
+found = [jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5, 0.5]), delays, rounds=60, runs=700, seed=0).regret for learner, delays in games]
+print(jax.local_device_count(), hashlib.sha256(np.concatenate(found).tobytes()).hexdigest())
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, count], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for count in ("1", "8")
+    ]
+    assert [int(count) for count, _ in said] == [1, 8]
+    assert said[0][1] == said[1][1]

@@ -46,7 +46,7 @@ def run(delays, rounds=90, **options):
     [
         jb.delays.Fixed(5),
         jb.delays.Fixed(0),
-        jb.delays.Fixed(9, bound=40),
+        jb.delays.Fixed(9, bound=70),
         jb.delays.PacketLoss(0.7, 6),
     ],
 )
@@ -71,9 +71,9 @@ def test_rows_that_are_not_used_change_nothing(monkeypatch, delays, tmp_path):
 @pytest.mark.parametrize(
     ("bound", "num_arms", "rows"),
     [
-        (0, 2, 32),
-        (31, 10, 32),
-        (32, 10, 256),
+        (0, 2, 64),
+        (32, 10, 64),
+        (64, 10, 256),
         (2047, 128, 2048),
         (2047, 129, 2048),
         (256, 129, 512),

@@ -196,7 +196,6 @@ def main():
     file = options.out / "environments.jsonl"
     found = read(file)
     if not (options.report or options.figure):
-        jb.use_all_cores()
         done = {one["index"] for one in found}
         for index in range(options.environments):
             if index not in done:

@@ -78,6 +78,7 @@ RATIOS: list[Ratio] = [
     *((f"K={arms}, d=10", f"C++ K={arms}", asked) for arms, asked in ((10, 1.0), (2, 0.8), (100, 0.8))),
     (BASE, "our Numba K=10", None),
     (BASE, "Numba K=10", 8.0),
+    (BASE, "our plain JAX K=10", None),
     (BASE, "our NumPy K=10", None),
     (BASE, "NumPy K=10", None),
     (TWO_CORES, BASE, 1.85),
@@ -244,8 +245,8 @@ def _find_peers(folder: Path, prefix: str, files: dict[str, str], scratch: Path)
             flags = ["-O3", "-march=native", "-ffast-math", "-fopenmp-simd", f"-DARMS={arms}", f"-DKK={arms}", *options]
             subprocess.run(["g++", *flags, str(source), "-o", str(program), "-lmvec"], check=True)
             peers[f"{prefix}{name} K={arms}"] = [str(program), str(runs), str(rounds), "10"]
-    for name, runs, rounds in (("Numba", 64, 10_000), ("NumPy", 1024, 300)):
-        if (folder / files[name]).exists():
+    for name, runs, rounds in (("Numba", 64, 10_000), ("NumPy", 1024, 300), ("plain JAX", 1024, 2_000)):
+        if name in files and (folder / files[name]).exists():
             command = [sys.executable, str(folder / files[name]), "10", str(runs), str(rounds), "10"]
             if subprocess.run([*command[:3], "1", "2", "1"], capture_output=True).returncode == 0:  # Numba may be missing
                 peers[f"{prefix}{name} K=10"] = command
@@ -265,7 +266,7 @@ def time_smpybandits(python: Path | None) -> dict[str, float]:
 
 def find_peers(folder: Path | None, scratch: Path) -> dict[str, list[str]]:
     """Our own peer programs, and those of a folder with the names given here."""
-    own = {"C++": "simd.cpp", "Numba": "numba_loop.py", "NumPy": "numpy_loop.py"}
+    own = {"C++": "simd.cpp", "Numba": "numba_loop.py", "NumPy": "numpy_loop.py", "plain JAX": "plain_jax.py"}
     peers = _find_peers(OWN_PEERS, "our ", own, scratch)
     if folder is not None:
         peers |= _find_peers(folder, "", {"C++": "ftrl_simd.cpp", "Numba": "ftrl_numba.py", "NumPy": "ftrl_numpy.py"}, scratch)
@@ -320,6 +321,17 @@ def check_device(device: Device) -> None:
         )
 
 
+def described(device: Device) -> dict[str, Any]:
+    """What a reader of the timings must know: the devices as JAX names them, and the recorded environment."""
+    program = (
+        "import json, jax; from jaxbandit._provenance.environment import environment; "
+        "print(json.dumps({'devices': [str(one.device_kind) for one in jax.devices()], 'environment': environment()}))"
+    )
+    environment = {**os.environ, "JAX_PLATFORMS": PLATFORMS[device]}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def bench(
     *,
     out: Path = Path("bench"),
@@ -363,7 +375,8 @@ def bench(
     text = "\n".join(report(speeds, RATIOS, tables, library))
     print(text)
     write_whole(out / "bench.md", text + "\n")
-    write_whole(out / "bench.json", json.dumps({"turns": speeds, "tables": tables}, indent=1))
+    about = {"device": device, **described(device), "turns": speeds, "tables": tables}
+    write_whole(out / "bench.json", json.dumps(about, indent=1))
     save_png(figure(tables), out / "bench.png")
 
 

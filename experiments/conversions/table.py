@@ -52,7 +52,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=256)
     runs = parser.parse_args().runs
-    jb.use_all_cores()
     warnings.simplefilter("ignore")
     print("| |", " | ".join(ENVIRONMENTS), "|\n|---|" + "---|" * len(ENVIRONMENTS))
     for name, (learner, waits) in LEARNERS.items():

@@ -42,8 +42,13 @@ def _advance(
     return player.advance(game, state, done, record, probabilities)
 
 
+def _grow(player: Player, game: Game, state: State, done: jax.Array) -> State:
+    """The state of a block whose queue ended at round ``done``, with the longer queue of the player."""
+    return player.grow(game, state, done)
+
+
 # They live as long as the module: JAX's caches know functions by reference.
-start, advance = jax.jit(_start), Program(_advance)
+start, grow, advance = jax.jit(_start), jax.jit(_grow), Program(_advance)
 
 
 def execution_for(
@@ -53,11 +58,18 @@ def execution_for(
     runs: int | None = None,
     at_once: int = 1,
     differentiable: bool = False,
+    rounds: int | None = None,
+    resumable: bool = True,
 ) -> Execution:
-    """How ``runs`` runs of the game (those it has, by default) are played here, with ``at_once`` blocks on a device at a time."""
+    """How ``runs`` runs of the game (those it has, by default) are played here, with ``at_once`` blocks on a device at a time.
+
+    The other arguments are those of :func:`jaxbandit._engine.choose.choose_execution`.
+    """
     where = platform()
     room = None if where == "cpu" else (memory() or MEMORY) // at_once
-    return choose_execution(game, where, room, runs=runs, flags=flags, differentiable=differentiable)
+    return choose_execution(
+        game, where, room, runs=runs, flags=flags, differentiable=differentiable, rounds=rounds, resumable=resumable
+    )
 
 
 def start_shapes(player: Player, game: Game, runs: int) -> State:

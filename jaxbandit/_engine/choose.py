@@ -11,18 +11,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbandit._core.fields import MOST_ROUNDS
 from jaxbandit._engine import per_run
 from jaxbandit._engine.execution import Execution, QueueKind
 from jaxbandit._engine.game import Game, State
 from jaxbandit._engine.per_run import with_runs
 from jaxbandit._engine.player import Player
-from jaxbandit._engine.queues.listed import ring_size
+from jaxbandit._engine.queues.listed import Pending, ring_size
 from jaxbandit._engine.unrolled.rounds import MOST_ARMS
 from jaxbandit.delays import Delays
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (experiments/bench shows others)
 SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
-RINGS = (32, 256, 2048)  # rows of a queue; few, so that games that differ in a fixed delay share a program
+RINGS = (64, 256, 2048)  # rows of a queue; few, so that games that differ in a fixed delay share a program
+SMALL_RING = 2048  # rows; a queue that holds every delay in as few has them, whatever the horizon
 LARGEST_RING = 1 << 18  # rows times arms; above, a queue has no row more than it needs
 FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 20, 1 << 14  # on a CPU: up to how many arms, rows times arms, slots are used
 CHUNK = 64  # rounds in a loop of known length
@@ -41,9 +43,29 @@ def ring_rows(delays: Delays, num_arms: int) -> int:
     return sizes[0] if sizes else rows
 
 
+def horizon_rows(game: Game, queue: QueueKind, rounds: int | None) -> int:
+    """How many rows a queue has that ends at the horizon, where one that holds every delay is longer and large; 0: it is not.
+
+    Sums over all rows (dense queues, pieces of losses) and side lists keep the rows that the delay model asks for.
+    """
+    delays, num_arms = game.delays, game.losses.num_arms
+    rows = ring_size(delays.bound)
+    if rounds is None or queue == "dense" or delays._long_waits or delays._shares() is not None:
+        return 0
+    if rows <= SMALL_RING and rows * num_arms <= LARGEST_RING:
+        return 0
+    short = next((size for size in RINGS if size > rounds), ring_size(rounds))
+    return short if short < rows else 0
+
+
 def fitted(game: Game, execution: Execution, hook: Any = None) -> tuple[Player, Game]:
     """The player of an execution, and the game with a queue as long as the execution says."""
     delays: Any = game.delays
+    if delays._roomy and execution.later:
+        # The bound is no part of the program then: models that differ in it share one.
+        return Player(hook=hook, execution=execution), dataclasses.replace(
+            game, delays=dataclasses.replace(delays, bound=MOST_ROUNDS - 1)
+        )
     if not delays._roomy or execution.ring not in RINGS:
         return Player(hook=hook, execution=execution), game
     used: Any = np.uint32(ring_size(delays.bound) - 1)
@@ -59,6 +81,8 @@ def choose_execution(
     runs: int | None = None,
     flags: Sequence[bool] = (),
     differentiable: bool = False,
+    rounds: int | None = None,
+    resumable: bool = True,
 ) -> Execution:
     """The execution for ``runs`` runs of a game (those it has, by default).
 
@@ -69,15 +93,20 @@ def choose_execution(
       runs: how many runs.
       flags: the leaves of learner, losses and delays that have one value per run.
       differentiable: on arrays and with a queue that a hook or automatic differentiation can go through.
+      rounds: the horizon; None: unknown.
+      resumable: observations that arrive after the horizon are kept.
     """
     num_arms, runs, flags = game.losses.num_arms, runs or game.runs.size, tuple(flags) if any(flags) else ()
     on_cpu = platform == "cpu"
+    queue: QueueKind = "listed" if differentiable else _queue(game, platform, flags)
+    short = horizon_rows(game, queue, rounds)
     execution = Execution(
         platform,
         block_size(num_arms) if on_cpu else SIZES[0],
-        queue="listed" if differentiable else _queue(game, platform, flags),
+        queue=queue,
         chunk=0 if on_cpu else CHUNK,
-        ring=ring_rows(game.delays, num_arms),
+        ring=short or ring_rows(game.delays, num_arms),
+        later="" if not short else "kept" if resumable else "dropped",
         per_run=flags,
         one_function=on_cpu,
     )
@@ -176,7 +205,7 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
     need = 2 * _bytes(state)
     if available is None or need <= available:
         return
-    arms, bound = game.losses.num_arms, game.delays.bound
+    arms, bound = game.losses.num_arms, min(game.delays.bound, _rows(state.pending))
     text = f"a block of {game.runs.size} runs needs {need / 1e9:,.0f} GB of memory and there are {available / 1e9:,.0f} GB"
     if game.delays._long_waits > max(arms, bound):
         raise ValueError(
@@ -190,6 +219,10 @@ def check_memory(game: Game, state: State, available: int | None) -> None:
     if _bytes(state.learner_state) > _bytes(state.pending):
         raise ValueError(f"learner={type(game.learner).__name__}(…): {text}; give it a smaller capacity, or take fewer arms")
     raise ValueError(
-        f"delays={type(game.delays).__name__}(…): for delays of up to {bound} rounds {text}; use shorter delays, "
+        f"delays={type(game.delays).__name__}(…): for delays of up to {bound} rounds {text}; use shorter delays or fewer rounds, "
         "or give bound= where longer ones may be lost"
     )
+
+
+def _rows(pending: Any) -> int:
+    return pending.plays.arm.shape[0] if isinstance(pending, Pending) else pending.size()

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -78,15 +79,18 @@ def idlest_devices(most: int) -> Iterator[list[Any]]:
 
 
 def use_all_cores() -> int:
-    """How many CPU cores a simulation uses: all that the process may. There is no need to call this.
+    """Unnecessary: a simulation uses all CPU cores that the process may. Warns, and returns how many these are.
 
     Earlier versions set process-wide options of XLA here. Programs now carry these options themselves, so that every simulation
     uses all cores, also after JAX has started.
 
     >>> import jaxbandit as jb
-    >>> jb.use_all_cores() >= 1
+    >>> jb.use_all_cores() >= 1  # doctest: +SKIP
     True
     """
+    warnings.warn(
+        "jb.use_all_cores() is unnecessary: every simulation uses all cores; delete the call", DeprecationWarning, stacklevel=2
+    )
     return count_cores()
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Evaluation = Literal["arrays", "mapped", "unrolled"]
 QueueKind = Literal["listed", "slots", "slots in turn", "dense"]
+Later = Literal["", "kept", "dropped"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Execution:
     queue: QueueKind = "listed"  # how outstanding observations are kept
     chunk: int = 0  # rounds in a loop of known length; 0: none
     ring: int = 0  # rows of the queue, of which those beyond the delay model's bound are never used; 0: as many as it needs
+    # A queue that ends at the horizon: whether observations that arrive later are kept, for resumed runs; "": it holds every delay
+    later: Later = ""
     per_run: tuple[bool, ...] = ()  # leaves of learner, losses and delays with one value per run; (): none
     one_function: bool = False  # compiled as one function with wide vectors: see jaxbandit._engine.programs
     note: str = ""  # why it is not the fastest execution of the platform

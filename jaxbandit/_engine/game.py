@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxbandit._core import arms, randomness
 from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
 from jaxbandit._core.sums import Sum
+from jaxbandit._engine.devices import platform
 from jaxbandit._engine.measuring import readings
 from jaxbandit._engine.queues import Queue
 from jaxbandit.delays import Delays
@@ -80,13 +81,19 @@ class Game:
 
     def words(self, purpose: int, t: jax.Array, pair: Any = 0) -> randomness.Words:
         """Two random words for each run in round t."""
-        return randomness.fold(randomness.fold(self.streams[purpose], t), self.runs, pair)
+        return randomness.fold(self._round_key(purpose, t), self.runs, pair)
+
+    def _round_key(self, purpose: int, t: jax.Array) -> randomness.Words:
+        key = randomness.fold(self.streams[purpose], t)
+        # With a key for each run, a CPU would work out both words of it again in every turn of the next hash.
+        return randomness.in_one_pass(key) if key.first.ndim and platform() == "cpu" else key
 
     def delay_noise(self, t: jax.Array) -> jax.Array:
         """The uniform number that the delay of round t is drawn from."""
         # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
-        key = randomness.fold(self.streams[randomness.DELAY], t)
-        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs)
+        words = randomness.fold(
+            self._round_key(randomness.DELAY, t), jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs
+        )
         return randomness.uniform(words.first, self.grain)
 
     def regret(self, state: State) -> jax.Array:

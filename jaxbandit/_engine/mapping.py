@@ -13,17 +13,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
 
 from jaxbandit._core.fields import is_concrete, pytree_dataclass
 from jaxbandit._core.sums import Count
 from jaxbandit._engine.blocks import leaves_with_runs
-from jaxbandit._engine.choose import choose_execution, fitted
+from jaxbandit._engine.choose import SLOT_ARMS, choose_execution, fitted
 from jaxbandit._engine.devices import platform
+from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import Program, settled
+from jaxbandit._engine.queues.listed import ring_size
 
 
 class How(NamedTuple):
@@ -89,10 +92,18 @@ def _(how: How, primals: Any, tangents: Any) -> tuple[Outcome, Outcome]:
 
 def _plain(how: How, game: Game, record: jax.Array) -> Outcome:
     """Rounds that can be differentiated: backwards too where the horizon is static."""
-    player = Player()
+    player = _up_to_horizon(how, game)
     if how.rounds is None:
         return Outcome.of(game, *player.advance(game, player.start(game), jnp.int32(0), record, how.probabilities))
     return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities))
+
+
+def _up_to_horizon(how: How, game: Game) -> Player:
+    """The player of the plain rounds, with a queue that ends at a static horizon where the delay model asks for a longer one."""
+    summed = game.delays._shares() is not None or game.delays._long_waits
+    if how.rounds is None or summed or ring_size(how.rounds) >= ring_size(game.delays.bound):
+        return Player()
+    return Player(execution=Execution(ring=ring_size(how.rounds), later="dropped"))
 
 
 class Mapped(NamedTuple):
@@ -107,7 +118,7 @@ def _mapped(how: How, mapped: Mapped | None) -> Any:
 
     @custom_vmap
     def program(game: Game, record: jax.Array) -> Outcome:
-        return _wide(how, game, record, mapped.flags if mapped else ())
+        return _traced_once(how, game, record, mapped.flags if mapped else ())
 
     @program.def_vmap
     def _(size: int, batched: Any, game: Game, record: jax.Array) -> tuple[Outcome, Any]:
@@ -164,29 +175,63 @@ def _beside(leaf: jax.Array, had: bool, mapped: bool, runs: tuple[int, ...], siz
 def _wide(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
     """All runs of the game at once."""
     if not game.runs.ndim and how.rounds is not None:
-        player = Player()
+        player = _up_to_horizon(how, game)
         return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities, loop="while"))
     if not game.runs.ndim:
         return _played(Player(), game, record, probabilities=how.probabilities)
     # Slots pay on a CPU only within one function.
-    player, game = _player(game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
+    player, game = _player(how, game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
     return _played(player, game, record, probabilities=how.probabilities)
 
 
+# custom_vmap traces the unmapped program in every call, although only its rule is used: some 40 ms. Inlined, it is the same program.
+_traced_once = jax.jit(_wide, static_argnums=(0, 3), inline=True)
+
+
 def _compiled(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> Outcome:
-    player, game = _player(game, flags, {})
+    player, game = _player(how, game, flags, {})
     player = settled(_program, player, game, jnp.zeros_like(record), probabilities=how.probabilities)
     return _program(player, game, record, probabilities=how.probabilities)
 
 
-def _player(game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
-    execution = choose_execution(game, platform(), flags=flags)
-    execution = dataclasses.replace(execution, block=game.runs.size, **changes)
+def _player(how: How, game: Game, flags: tuple[bool, ...], changes: Any) -> tuple[Player, Game]:
+    execution = choose_execution(game, platform(), flags=flags, rounds=how.rounds, resumable=False)
+    size = execution.block if platform() == "cpu" and _better_in_blocks(game) else game.runs.size
+    execution = dataclasses.replace(execution, block=min(size, game.runs.size), **changes)
     player, game = fitted(game, execution)
     return dataclasses.replace(player, mask=None if player.mask is None else jnp.asarray(player.mask)), game
 
 
+def _better_in_blocks(game: Game) -> bool:
+    """Whether a CPU plays block after block: arrivals are walked through as often as the busiest run needs, and arms fill its caches."""
+    return game.delays.fixed_age() is None or game.losses.num_arms > SLOT_ARMS
+
+
 def _played(player: Player, game: Game, record: jax.Array, *, probabilities: bool) -> Outcome:
+    """All runs of the game, in blocks as large as the execution says; the last one is filled up with its last run."""
+    size, count = player.execution.block, game.runs.size
+    if not game.runs.ndim or not 0 < size < count:
+        return _one_block(player, game, record, probabilities)
+    leaves, structure = jax.tree.flatten(game)
+    flags = [*player.execution.per_run, *[False] * (len(leaves) - len(player.execution.per_run))]
+    own = [flag or leaf is game.runs for flag, leaf in zip(flags, leaves, strict=True)]
+
+    def apart(leaf: jax.Array) -> jax.Array:
+        leaf = jnp.concatenate([leaf, jnp.repeat(leaf[..., -1:], -count % size, -1)], -1)
+        return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, size), -2, 0)
+
+    def one_block(mine: list[jax.Array]) -> Outcome:
+        rest = iter(mine)
+        block = jax.tree.unflatten(structure, [next(rest) if has else leaf for has, leaf in zip(own, leaves, strict=True)])
+        return _one_block(player, block, record, probabilities)
+
+    def beside(leaf: jax.Array) -> jax.Array:
+        return jnp.moveaxis(leaf, 0, -2).reshape(*leaf.shape[1:-1], -1)[..., :count]
+
+    return jax.tree.map(beside, lax.map(one_block, [apart(leaf) for has, leaf in zip(own, leaves, strict=True) if has]))
+
+
+def _one_block(player: Player, game: Game, record: jax.Array, probabilities: bool) -> Outcome:
     state, records = player.advance(game, player.start(game), jnp.int32(0), record, probabilities)
     outcome = Outcome.of(game, state, records)
     if not game.runs.ndim:

@@ -18,7 +18,7 @@ from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.loop import ArrayRounds, Rounds, play_up_to
 from jaxbandit._engine.measuring import updated
-from jaxbandit._engine.queues import slots
+from jaxbandit._engine.queues import Queue, slots
 from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
 from jaxbandit.learners.base import Learner, Observation, Round, signalled
@@ -57,21 +57,31 @@ class Player:
         num_arms, shape = game.losses.num_arms, game.runs.shape
         learner = game.learner.init(num_arms, shape)
         zero = jnp.zeros(shape, float_dtype())
-        lead = self._lead(game)
         # Shapes are asked of a function that lives as long as the module: JAX's caches know functions by reference.
         play = Play(jnp.zeros(shape, jnp.int32), zero, zero, *jax.eval_shape(_first_memo, self, game, learner))
         means = jax.eval_shape(game.losses.expected, jax.ShapeDtypeStruct((), np.int32))
         excess = None if game.losses.stationary else Sum.zero(means.shape)
         measured = tuple(measurement.init(num_arms, shape) for measurement in game.measure)
-        kind = self.execution.queue
+        return State(learner, self._queue(game, learner, play), Sum.zero(shape), excess, measured)
+
+    def _queue(self, game: Game, learner: Any, play: Play) -> Queue:
+        """An empty queue; ``learner`` is the learner's state, ``play`` the shapes of an entry."""
+        kind, lead, all_rows = self.execution.queue, self._lead(game), ring_size(game.delays.bound)
+        rows, kept = self.execution.ring if self.execution.later else 0, self.execution.later == "kept"
         if kind == "listed":
             # Arrival rounds are kept where a learner asks for them and they cannot be drawn again from the key.
-            keep_due = game.learner.watches_plays and not game.delays.oblivious
-            pending = Pending.start(game.delays, play, lead, keep_due)
-        else:
-            size = ring_size(game.delays.bound)
-            pending = slots.start(kind, size, game.learner.observe, learner, play, lead, game.learner._adds_at_arm)
-        return State(learner, pending, Sum.zero(shape), excess, measured)
+            asked = game.learner.watches_plays and not game.delays.oblivious
+            return Pending.start(game.delays, play, lead, asked or (kept and game.delays.fixed_age() is None), rows)
+        brings, at_arm = game.learner.observe, game.learner._adds_at_arm
+        return slots.start(kind, rows or all_rows, brings, learner, play, lead, at_arm, all_rows if rows else 0, kept)
+
+    def grow(self, game: Game, state: State, done: jax.Array) -> State:
+        """``state`` after round ``done``, of an execution whose queue ended there, with the longer queue of this one."""
+        if self._by_run():
+            return self._for_each_run(lambda player, game, state: player.grow(game, state, done), game, state)
+        pending: Any = state.pending
+        fresh = self.start(game).pending
+        return dataclasses.replace(state, pending=pending.regrown(fresh, done))
 
     def step(self, game: Game, state: State, t: jax.Array, loop: Loop = "while") -> tuple[State, jax.Array]:
         """Round t: act, draw an arm, suffer its loss, observe what arrives at the end. Returns the state and x_t."""

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxbandit._checks.derivatives import warn_of_derivatives
 from jaxbandit._checks.inputs import MOST_ROUNDS, check_switch, given_key
@@ -48,7 +49,7 @@ def rollout(
     seed: int | jax.Array | None = None,
     runs: int | None = None,
     first_run: int | jax.Array = 0,
-    record: Any = 50,
+    record: int | Sequence[int] | ArrayLike = 50,
     spacing: str = "log",
     probabilities: bool = False,
     measure: Sequence[Any] = (),

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxbandit._checks.inputs import (
     check_key,
@@ -32,13 +33,14 @@ from jaxbandit._engine.blocks import (
     Block,
     advance,
     execution_for,
+    grow,
     join,
     leaves_with_runs,
     play_blocks,
     start,
     start_shapes,
 )
-from jaxbandit._engine.choose import fitted
+from jaxbandit._engine.choose import fitted, ring_rows
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.player import Player
@@ -77,7 +79,7 @@ def simulate(
     runs: int,
     key: jax.Array | None = None,
     seed: int | None = None,
-    record: Any = 50,
+    record: int | Sequence[int] | ArrayLike = 50,
     spacing: str = "log",
     first_run: int = 0,
     resume: Result | None = None,
@@ -174,13 +176,13 @@ def simulate_runs(
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
     recorded = rounds_to_record(record, rounds, done, spacing)
     chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done, within)
-    execution = execution_for(game, flags=flags)
+    execution = before = execution_for(game, flags=flags, rounds=rounds)
     if resume is not None:
-        execution = _execution_to_resume(resume.program, execution)
+        execution, before = _execution_to_resume(game, resume.program, execution)
     stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities, chosen)
     with showing(progress, runs * (rounds - done), f"{runs} runs x {rounds - done} rounds") as bar:
         records, state, per_run, execution = play_rounds(
-            game, execution, stretch, None if resume is None else resume.block_state, bar
+            game, execution, stretch, None if resume is None else resume.block_state, bar, before
         )
     game.learner._check_state(state.learner_state)
     about = {"first_run": first_run, "identity": identity, "program": execution.about()}
@@ -201,7 +203,12 @@ class Stretch:
 
 
 def play_rounds(
-    game: Game, execution: Execution, stretch: Stretch, resumed: Callable[[State, int, int], State] | None, progress: Progress
+    game: Game,
+    execution: Execution,
+    stretch: Stretch,
+    resumed: Callable[[State, int, int], State] | None,
+    progress: Progress,
+    before: Execution | None = None,
 ) -> tuple[Records, State, list[bool], Execution]:
     """Play the runs of a game, block by block.
 
@@ -211,13 +218,20 @@ def play_rounds(
       stretch: the rounds.
       resumed: the state to go on from: called with a state of the right shapes, a run's place and how many runs from there on.
       progress: the bar to move.
+      before: how the rounds up to there were played, if otherwise: with a queue that ended there.
 
     Returns:
       What was recorded, the last state, which leaves of that have the runs as last axis, and the execution that was compiled.
     """
     size, done, rounds = execution.block, stretch.done, int(stretch.recorded[-1])
-    # Queues are kept with as many rows as the delay model's bound asks for, however many this execution adds.
-    kept = start_shapes(Player(execution=execution), game, size)
+    before = before or execution
+    # Queues are kept with as many rows as the delay model's bound or the horizon asks for, however many this execution adds.
+
+    def kept_by(execution: Execution) -> State:
+        return start_shapes(*(fitted(game, execution) if execution.later else (Player(execution=execution), game)), size)
+
+    kept = kept_by(execution)
+    had = kept if before == execution else kept_by(before)
     player, game = fitted(game, execution)
     like = start_shapes(player, game, size)
     options: dict[str, Any] = {"probabilities": stretch.probabilities}
@@ -236,10 +250,16 @@ def play_rounds(
 
     first_segment = max(SEGMENT // (size * game.losses.num_arms), 1)
 
+    def begin(block: Block) -> Any:
+        if resumed is None:
+            return start(block.player, block.game)
+        state = resumed(had, block.first, size)
+        if before.later and (before.ring, before.later) != (execution.ring, execution.later):
+            return grow(block.player, block.game, *block.put((state, np.int32(done))))
+        return with_rows_of(state, like)
+
     def play(block: Block) -> tuple[Records, State, Execution]:
-        player = block.player
-        begin = start(player, block.game) if resumed is None else with_rows_of(resumed(kept, block.first, size), like)
-        state = block.put(begin)
+        player, state = block.player, block.put(begin(block))
         at, length, parts = done, first_segment, []
         wanted = chosen_of_block(stretch.trajectory, block.first, block.runs)
         every = recorded_with(stretch.recorded, wanted)
@@ -301,10 +321,11 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
     return done
 
 
-def _execution_to_resume(before: dict[str, Any], execution: Execution) -> Execution:
-    """``execution`` for runs that were played as ``before`` says: outstanding observations must be kept in the same way.
+def _execution_to_resume(game: Game, before: dict[str, Any], execution: Execution) -> tuple[Execution, Execution]:
+    """``execution`` for runs that were played as ``before`` says, and their own: outstanding observations must be kept in the same way.
 
-    Lists can be resumed on any CPU, and were always used there before version 0.2.
+    Lists can be resumed on any CPU, and were always used there before version 0.2. A queue that ended at the horizon is replaced by a
+    longer one. Earlier versions kept queues that hold every delay.
     """
     if before.get("packed"):
         raise ValueError(
@@ -312,13 +333,16 @@ def _execution_to_resume(before: dict[str, Any], execution: Execution) -> Execut
         )
     queue = before.get("queue", before.get("arrivals", "listed"))  # "arrivals" before version 0.3
     if queue == "listed" and execution.platform == "cpu":
-        return dataclasses.replace(execution, queue="listed")
+        execution = dataclasses.replace(execution, queue="listed")
     if queue != execution.queue:
         raise ValueError(
             f"resume: this Result was made on {before.get('platform')}, where outstanding observations are kept as {queue}, and this "
             f"simulation is on {execution.platform}, where they are kept as {execution.queue}; resume it where it was made"
         )
-    return execution
+    if not before.get("later"):
+        execution = dataclasses.replace(execution, ring=ring_rows(game.delays, game.losses.num_arms), later="")
+        return execution, execution
+    return execution, dataclasses.replace(execution, ring=before["ring"], later=before["later"])
 
 
 def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:

@@ -15,6 +15,7 @@ from jaxbandit.adversary.arena import MEASURING, Arena
 from jaxbandit.adversary.found import Step, WorstCase
 from jaxbandit.adversary.moves import climbed, evolved, mutated
 from jaxbandit.delays import Delays
+from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses, Table
 
 GENERATIONS, STEPS, EDITS = 16, 20, 6  # of one epoch: of the evolution, of each climb, of the random edits
@@ -22,7 +23,7 @@ RUNS_OF_EPOCH = 60_000  # about, for the progress bar
 
 
 def worst_case(
-    learner: Any,
+    learner: LearnerLike,
     delays: Delays,
     num_arms: int,
     rounds: int,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from jaxbandit.agent import program
 from jaxbandit.agent.later import BUDGET, Later, Unread
@@ -28,7 +29,7 @@ class Step(NamedTuple):
 class Core:
     """``setup.runs`` has the shape ``()`` for a single learner and ``(fleet,)`` for a fleet."""
 
-    def __init__(self, setup: program.Setup, num_arms: int, dtype: Any, *, later: bool = False):
+    def __init__(self, setup: program.Setup, num_arms: int, dtype: DTypeLike, *, later: bool = False):
         """``later``: a fleet computes its propensities when they are read, if they cost more than the decisions."""
         self._shape = setup.runs.shape
         self._unread: Unread | None = None

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from jaxbandit.agent.later import Later
 from jaxbandit.agent.program import Clock, Decision, Inbox
@@ -47,7 +48,7 @@ class Change(NamedTuple):
 class Ledger:
     """Tickets and counts of ``shape`` runs; ``memo`` are the shapes of what waits with a play."""
 
-    def __init__(self, shape: tuple[int, ...], memo: Any, watches: bool, dtype: Any):
+    def __init__(self, shape: tuple[int, ...], memo: Any, watches: bool, dtype: DTypeLike):
         runs = shape[0] if shape else 1
         leaves, self._memo_structure = jax.tree.flatten(memo)
         self.book = Book([(leaf.shape[: leaf.ndim - len(shape)], leaf.dtype) for leaf in leaves], dtype)

@@ -138,7 +138,7 @@ class BlockPlayer:
         self.setup.learner._check_state(state)
         return decision, state
 
-    def propensity(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> jax.Array:
+    def propensity(self, state: PyTree, inboxes: Sequence[Inbox], clock: Clock) -> jax.Array:
         return _propensity(self.setup, *self._delivered(state, inboxes, clock))
 
     def _delivered(self, state: Any, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Any, Inbox, Clock]:

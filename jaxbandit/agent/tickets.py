@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from jaxbandit._core.fields import show
 from jaxbandit.agent.later import Later
@@ -47,7 +48,7 @@ class Ticket(_Fields):
 class Book:
     """Columns of the tickets that are not done with."""
 
-    def __init__(self, memo: list[tuple[tuple[int, ...], Any]], dtype: Any):
+    def __init__(self, memo: list[tuple[tuple[int, ...], Any]], dtype: DTypeLike):
         """``memo``: shape and dtype of each array that waits with a play; ``dtype``: of losses and probabilities."""
         self._expired: set[int] = set()
         self.keys: dict[int, str] = {}  # of the tickets that wait

@@ -12,7 +12,10 @@ def main() -> NoReturn:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
+        from jaxbandit._engine.cache import cache_by_default
         from jaxbandit.cli import app
+
+        cache_by_default()
     except ModuleNotFoundError as error:
         if error.name != "cyclopts":
             raise

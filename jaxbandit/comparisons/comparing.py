@@ -1,22 +1,26 @@
 """``jb.compare``: learners side by side."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxbandit._checks.inputs import check_outside_transformations, check_rounds, check_runs, check_switch, given_key
 from jaxbandit._checks.warn import caller
 from jaxbandit.comparisons.gathered import gathered
 from jaxbandit.comparisons.simulated import games_of, simulated
+from jaxbandit.delays import Delays
+from jaxbandit.learners.base import LearnerLike
+from jaxbandit.losses import Losses
 from jaxbandit.results.comparison import Comparison
 
 
 def compare(
-    learners: Any,
-    losses: Any = None,
-    delays: Any = None,
+    learners: LearnerLike | Mapping[str, object] | object,
+    losses: Losses | Mapping[str, Losses] | Sequence[Losses] | None = None,
+    delays: Delays | Mapping[str, Delays] | Sequence[Delays] | None = None,
     *,
     rounds: int | None = None,
     runs: int | None = None,
@@ -24,7 +28,7 @@ def compare(
     seed: int | None = None,
     until: float | str | None = None,
     resume: Comparison | None = None,
-    record: Any = 50,
+    record: int | Sequence[int] | np.ndarray = 50,
     spacing: str = "log",
     first_run: int = 0,
     probabilities: bool = False,

@@ -14,7 +14,7 @@ PAIRED = ("losses", "losses code", "delays", "delays code", "key")  # what runs 
 AXES = ("learner", "losses", "delays")  # dimensions of an opened sweep
 
 
-def gathered(given: Any) -> tuple[dict[str, dict[str, Sample]], int, dict[str, dict[str, Result]]]:
+def gathered(given: object) -> tuple[dict[str, dict[str, Sample]], int, dict[str, dict[str, Result]]]:
     """Samples by environment and learner, the horizon, and the Results if there are any."""
     if _is_dataset(given):
         return *_of_sweep(given), {}

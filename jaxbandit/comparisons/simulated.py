@@ -32,7 +32,7 @@ class Game:
     delays: Any
 
 
-def labelled(axis: str, given: Any) -> dict[str, Any]:
+def labelled(axis: str, given: object) -> dict[str, Any]:
     """``{name: object}`` of one object, a list or a dict."""
     if isinstance(given, Mapping):
         found = dict(given)
@@ -48,7 +48,7 @@ def labelled(axis: str, given: Any) -> dict[str, Any]:
     return found
 
 
-def games_of(learners: Any, losses: Any, delays: Any) -> dict[Place, Game]:
+def games_of(learners: object, losses: object, delays: object) -> dict[Place, Game]:
     """Every learner in every environment, which is named after the losses and delays if there are several of them."""
     by_name = labelled("learners", learners)
     if len(by_name) < 2:
@@ -125,7 +125,14 @@ class Simulations:
 
 
 def simulated(
-    games: dict[Place, Game], until: Any, *, runs: int, first_run: int, resume: Comparison | None, progress: bool, **options: Any
+    games: dict[Place, Game],
+    until: object,
+    *,
+    runs: int,
+    first_run: int,
+    resume: Comparison | None,
+    progress: bool,
+    **options: Any,
 ) -> Comparison:
     """Simulate all games and compare them."""
     wanted = None if until is None else Until.read(until, decided=True)

@@ -171,7 +171,7 @@ def regret_gradient(
     many = sum(number.value.size for number in smooth) >= MANY
     backwards = used == "jump" and bool(smooth) and (many if reverse is None else reverse)
     copies = 2 * math.isqrt(rounds) if backwards else 1 + sum(number.value.size for number in smooth)
-    execution = execution_for(game, at_once=copies, differentiable=True)
+    execution = execution_for(game, at_once=copies, differentiable=True, rounds=rounds, resumable=False)
     size = execution.block
     certain = used == "fluid" and delays.shared and not moved
     if certain:  # nothing is left to chance, so that one run stands for all

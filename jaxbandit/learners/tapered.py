@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import given, number, pytree_dataclass
+from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, patient_argmin_warm, scaled_sqrt
 
@@ -59,7 +59,7 @@ class TaperedFTRL(FTRL):
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
         return FTRLState.start(num_arms, runs_shape)
 
-    def inverse_rates(self, state: Any, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
+    def inverse_rates(self, state: PyTree, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         scale = self.robustness * remaining(round.time, jnp.asarray(self.horizon)) ** self.power
         tsallis = jnp.sqrt(round.time) * (scale * self.tsallis_scale)
         return tsallis, scaled_sqrt(round.total_outstanding, scale, 1.0, log_arms(num_arms))

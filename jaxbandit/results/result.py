@@ -30,6 +30,12 @@ WITH_TRAJECTORY = 4
 READABLE = (2, 3, 4)  # format 2 has one residual for all runs
 
 
+def _kept_as(program: dict[str, Any]) -> tuple[Any, ...]:
+    """How outstanding observations are kept: the queue, and its rows where these end at the horizon."""
+    queue, later = program.get("queue", program.get("arrivals", "listed")), program.get("later", "")
+    return queue, later, program["ring"] if later else 0
+
+
 def _axes(*names: str) -> dict[str, tuple[str, ...]]:
     """Marks a field of arrays with these axes: ``round`` can only be the first, ``run`` only the last; ``...`` are any others.
 
@@ -145,7 +151,7 @@ class Result:
         def join(arrays, axes):
             return np.concatenate(arrays, -1) if "run" in axes else arrays[0]
 
-        waiting = {result.program.get("queue", result.program.get("arrivals", "listed")) for result in results}
+        waiting = {_kept_as(result.program) for result in results}
         if len(waiting) > 1 or not all(result.state for result in results):
             results = [result.without_state() for result in results]
         if len(results) == 1:
@@ -167,7 +173,7 @@ class Result:
         def join(arrays, axes):
             return np.concatenate(arrays) if "round" in axes else arrays[-1]
 
-        last = {"state": results[-1].state, "per_run": results[-1].per_run}
+        last = {"state": results[-1].state, "per_run": results[-1].per_run, "program": results[-1].program}
         if len(results) == 1:
             return results[0]
         trajectory = _joined_trajectory(results, 0)

@@ -154,11 +154,8 @@ def test_a_fleet_in_blocks(monkeypatch, tmp_path):
 
 @pytest.mark.thorough
 def test_a_fleet_is_the_same_on_two_devices():
-    """Also what use_all_cores changes of the compiler and the threads does not change a decision."""
     code = """
 import sys, numpy as np, jaxbandit as jb, hashlib
-if sys.argv[1] == "2":
-    jb.use_all_cores()
 import jax
 jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
 from jaxbandit.agent import players

@@ -43,10 +43,7 @@ LONG = (
     "page", [pytest.param(page, id=page.name, marks=[pytest.mark.thorough] * (page.name in LONG)) for page in PAGES]
 )
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    import jaxbandit as jb
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(jb, "use_all_cores", lambda: 2)  # here JAX has started already
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(compile(block, str(page), "exec"), names)

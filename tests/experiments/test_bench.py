@@ -2,12 +2,14 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
 from experiments.bench import bench
 from experiments.bench import report as bench_report
+from experiments.bench.peers import plain_jax
 from jaxbandit.cli import app
 from jaxbandit.cli.errors import WRONG_COMMAND
 
@@ -76,7 +78,22 @@ def test_the_tables_of_a_device(monkeypatch, tmp_path):
     settings = {f"{runs} runs": bench.Workload(arms=2, runs=runs, rounds=10) for runs in (100, 1000)}
     monkeypatch.setattr(bench, "device_grids", lambda learners, quick: {"runs": settings})
     assert app.call_one(bench.bench, bench.NAME, ["--device", "gpu", "--quick", "--out", str(tmp_path)]) == 0
-    rows = json.loads((tmp_path / "bench.json").read_text())["tables"]["runs"]
+    written = json.loads((tmp_path / "bench.json").read_text())
+    rows = written["tables"]["runs"]
+    assert written["device"] == "gpu"
+    assert written["devices"]
+    assert written["environment"]["jax"] == jax.__version__
     assert rows["1000 runs"]["rounds_per_second"] > 0
     assert (tmp_path / "bench.md").read_text().count("| 100 runs |") == 1
     assert (tmp_path / "bench.png").stat().st_size > 0
+
+
+def test_plain_jax_plays_the_same_algorithm():
+    """Its mean regret is that of the engine, within five standard errors. Rejects another rate, a delay off by one, or no projection."""
+    arms, rounds, delay, runs = 4, 400, 5, 512
+    keys = jax.random.split(jax.random.key(1), runs)
+    peer = np.asarray(jax.vmap(lambda key: plain_jax.regret(key, arms, rounds, delay))(keys))
+    game = jb.BestOfBothWorlds(delay), jb.losses.Bernoulli([0.3, *[0.5] * (arms - 1)]), jb.delays.Fixed(delay)
+    mine = jb.simulate(*game, rounds=rounds, runs=runs, seed=0, record=1).regret[-1]
+    error = np.hypot(peer.std(ddof=1), mine.std(ddof=1)) / np.sqrt(runs)
+    assert abs(peer.mean() - mine.mean()) < 5 * error < 0.05 * mine.mean()

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit.extend import ShowsSignals
 from tests.reference import environments, streams
 from tests.reference.interface import Reference, draw, play
 from tests.reference.random_environments import BOUND, DELAYS, LOSSES, ROUNDS, Kit
@@ -111,7 +112,7 @@ def play_run(game: Game, run: int) -> dict[str, np.ndarray]:
 
 
 def _signals(losses, noise):
-    if not losses.num_signals:
+    if not isinstance(losses, ShowsSignals):
         return None
     return lambda t, arm: environments.state_and_place(losses, arm, noise[t - 1])[0]
 

@@ -125,7 +125,7 @@ LINES = [
     (["sweep", "SPEC", "--out", "o", "--dask", "there"], "--dask there"),
     (["sweep", "SPEC", "--out", "o", "--process", "1"], "go with --coordinator"),
     (["sweep", "SPEC", "--out", "o", "--coordinator", "here:1", "--processes", "2", "--process", "2"], "--process 2"),
-    (["swep", "SPEC", "--out", "o"], "Did you mean"),
+    (["swep", "SPEC", "--out", "o"], "did you mean"),
     (["status"], "requires"),
     (["verify"], "requires"),
     (["export", "SPEC"], "requires"),

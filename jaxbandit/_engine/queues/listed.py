@@ -7,7 +7,9 @@ due at the end of a round are found:
 - any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
   delays are shared, else one for each run: O(1) for each observation.
 
-The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program.
+The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program. It may have fewer
+than the longest delay (``lasting``) if it has more than the horizon: no play leaves it then, and what arrives after the horizon is in
+no list. Its round of arrival is kept in ``due``, and :meth:`Pending.regrown` moves it to a longer ring.
 
 A few observations with delays longer than the ring (outliers of a shared sequence) are in a side list.
 
@@ -24,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit._core.fields import pytree_dataclass
+from jaxbandit._core.fields import pytree_dataclass, static
 from jaxbandit._core.ring import read_row, write_own_number, write_row
 from jaxbandit._core.sums import Count
 from jaxbandit.delays import NEVER, Delays
@@ -96,23 +98,27 @@ class Pending:
     plays: Play  # [W, ...]
     lists: Lists | None
     side: Side | None
-    due: jax.Array | None  # [W, ...] int32, the round of arrival of each observation, if a learner requires it
+    due: jax.Array | None  # [W, ...] int32, the round of arrival of each observation, if a learner or a longer ring requires it
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s
     lost: jax.Array  # int32, plays whose feedback never arrives
     mask: jax.Array | None = None  # uint32, W - 1 for a ring of which only W rows are used; known within a round only
+    lasting: int = static(default=0)  # delays of this many rounds or more are losses; 0: as many as there are rows
 
     @classmethod
-    def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool) -> "Pending":
-        """Nothing waits. ``play`` has the shapes and dtypes of what will, ``lead`` is the shape of the counts."""
+    def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool, rows: int = 0) -> "Pending":
+        """An empty queue. ``play`` gives the shapes and dtypes of an entry, ``lead`` is the shape of the counts.
 
-        def rows(count):
+        ``rows`` is the length of a ring that ends at the horizon; 0: the ring holds every delay.
+        """
+
+        def empty(count):
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
 
-        size, extra = ring_size(delays.bound), delays._long_waits or 0
+        size, extra = rows or ring_size(delays.bound), delays._long_waits or 0
         # Without a list, an arm of -1 marks a play that never arrives, or was never made.
-        plays = rows(size)
+        plays = empty(size)
         plays = dataclasses.replace(plays, arm=plays.arm - 1)
         lists = (
             None
@@ -121,9 +127,9 @@ class Pending:
         )
         long = jnp.zeros(extra + 1, jnp.int32)
         zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
-        side = Side(rows(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
+        side = Side(empty(extra + 1), long, long, jnp.zeros((), jnp.int32)) if extra else None
         due = jnp.zeros((size, *lead), jnp.int32) if keep_due else None
-        return cls(plays, lists, side, due, zero, zero, Count(none, none), zero)
+        return cls(plays, lists, side, due, zero, zero, Count(none, none), zero, lasting=ring_size(delays.bound) if rows else 0)
 
     def begin(self, mask: jax.Array | None) -> "Pending":
         """Count the plays outstanding at the start of a round."""
@@ -141,7 +147,7 @@ class Pending:
         size = self.plays.arm.shape[0] if self.mask is None else self.mask.astype(jnp.int32) + 1
         slot = self._row(t)
         # What no list can hold is lost: laws are checked for it, but one of a user's own may return anything.
-        never = delay == NEVER if self.side is not None else delay >= size
+        never = delay == NEVER if self.side is not None else delay >= (self.lasting or size)
         changes: dict[str, Any] = {
             "outstanding": self.outstanding + 1,
             "lost": self.lost + never.astype(jnp.int32),
@@ -157,6 +163,26 @@ class Pending:
             changes["due"] = write_row(self.due, jnp.where(never, NEVER, t + delay), slot)
         changes["plays"] = jax.tree.map(lambda ring, row: write_row(ring, row, slot), self.plays, play)
         return self.replace(**changes)
+
+    def regrown(self, fresh: "Pending", done: jax.Array) -> "Pending":
+        """The same queue after round ``done`` in the longer ring of ``fresh``, an empty queue. This ring has more than ``done`` rows."""
+
+        def add(s: jax.Array, grown: "Pending") -> "Pending":
+            due = read_row(self.due, row(s, size))
+            return grown.add(s, read_row(self.plays, row(s, size)), jnp.where(due == NEVER, NEVER, due - s))
+
+        size = self.plays.arm.shape[0]
+        if self.lists is None:
+            # Row s in both rings is the play of round s.
+            grown = fresh.replace(plays=jax.tree.map(lambda new, old: new.at[:size].set(old), fresh.plays, self.plays))
+        else:
+            grown = lax.fori_loop(1, done + 1, add, fresh)
+        return grown.replace(
+            outstanding=self.outstanding,
+            outstanding_max=self.outstanding_max,
+            total_outstanding=self.total_outstanding,
+            lost=self.lost,
+        )
 
     def _row(self, round: jax.Array) -> jax.Array:
         if self.mask is None:

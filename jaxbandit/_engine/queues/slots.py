@@ -41,6 +41,7 @@ class Arrivals:
     lost: jax.Array  # int32, plays whose feedback never arrives
     made: tuple[Play, jax.Array] | None  # the play of this round and its delay, until the round's delivery
     at_arm: bool = static()  # plays bring something to the row of their own arm only
+    lasting: int = static()  # delays of this many rounds or more are losses; 0: as many as there are rows
 
     def begin(self, mask: jax.Array | None) -> "Arrivals":
         """Count the plays outstanding at the start of a round."""
@@ -61,7 +62,7 @@ class Arrivals:
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Arrivals":
         """The play of round t waits ``delay`` rounds; delays that no row can hold are losses."""
-        lost = self.lost + (delay >= self.size()).astype(jnp.int32)
+        lost = self.lost + (delay >= (self.lasting or self.size())).astype(jnp.int32)
         return dataclasses.replace(self, outstanding=self.outstanding + 1, lost=lost, made=(play, delay))
 
     def deliver(self, t: jax.Array, age: Any, observe: Callable, state: Any, loop: str) -> tuple["Arrivals", Any]:
@@ -69,7 +70,7 @@ class Arrivals:
         del age, loop
         assert self.made is not None
         play, delay = self.made
-        comes = delay < self.size()
+        comes = delay < (self.lasting or self.size())
         brought = bring(observe, state, play, comes, t)
         sums, came = self._due(t, play.arm, brought)
         now = comes & (delay == 0)
@@ -80,8 +81,14 @@ class Arrivals:
         arrived = arrived if arrived.ndim == self.outstanding.ndim else arrived[0]  # the same in every run
         outstanding = self.outstanding - arrived
         read = [leaves[place] for place in brought], outstanding, came
-        kept = self._keep(t, jnp.where(comes, delay, 0), comes & (delay > 0), play.arm, brought, read)
+        delay = jnp.where(comes, delay, 0)
+        kept = self._logged(t, delay, play.arm, brought)._keep(t, delay, comes & (delay > 0), play.arm, brought, read)
         return dataclasses.replace(kept, outstanding=outstanding, made=None), jax.tree.unflatten(structure, leaves)
+
+    def _logged(self, t: jax.Array, delay: jax.Array, arm: jax.Array, brought: "Brought") -> Any:
+        """``self`` with what a longer queue would need to know of this round's play."""
+        del t, delay, arm, brought
+        return self
 
     def _due(self, t: jax.Array, arm: jax.Array, brought: "Brought") -> tuple["Brought", jax.Array]:
         """What is due in round t, leaf by leaf, and from how many plays."""
@@ -107,10 +114,20 @@ def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Ar
 
 
 @pytree_dataclass
+class Log:
+    """Every play, with what it brings and when: where rows end at the horizon, for runs that are resumed."""
+
+    due: jax.Array  # [W, ...] int32, row s: the round of arrival of play s, s itself if it brought all it will
+    arm: jax.Array  # [W, ...] int32
+    values: jax.Array  # [W, n, ...] what is added, and how many plays
+
+
+@pytree_dataclass
 class Slots(Arrivals):
     """A row for each round of arrival, with the sums of what the plays due in it bring."""
 
     sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and how many plays
+    log: Log | None = None
 
     def size(self) -> int:
         return self.sums.shape[0]
@@ -125,16 +142,52 @@ class Slots(Arrivals):
 
     def _keep(self, t, delay, later, arm, brought, read):
         size, count = self.sums.shape[:2]
-        places, values, start = [], [], 0
+        if self.lasting:  # there is no row for what arrives after the horizon
+            later = later & (delay < size)
+            delay = jnp.where(later, delay, 0)
+        places, start = [], 0
         for new in brought.values():
             new = _numbers(new, arm)
             places.append(start + (arm[None] if self.at_arm else _range(len(new), arm)))
-            values.append(pick(new, arm)[None] if self.at_arm else new)
             start += len(new)
         places.append(jnp.full((1, *arm.shape), count - 1, jnp.int32))
-        values.append(jnp.ones((1, *arm.shape), self.sums.dtype))
-        places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, jnp.concatenate(values), 0)
+        places, values = jnp.concatenate(places).astype(jnp.uint32), jnp.where(later, self._values(arm, brought), 0)
         return dataclasses.replace(self, sums=self._written(row(t, size), row(t + delay, size), places, values, read))
+
+    def _values(self, arm: jax.Array, brought: Brought) -> jax.Array:
+        """The numbers that are added to some row, ``[n, ...]``; the last is a play."""
+        values = [_numbers(new, arm) for new in brought.values()]
+        values = [pick(new, arm)[None] for new in values] if self.at_arm else values
+        return jnp.concatenate([*values, jnp.ones((1, *arm.shape), self.sums.dtype)])
+
+    def _logged(self, t, delay, arm, brought):
+        if self.log is None:
+            return self
+        new = Log(jnp.broadcast_to(t + delay, arm.shape), arm, self._values(arm, brought))
+        log = jax.tree.map(lambda table, value: write_row(table, value, row(t, self.size())), self.log, new)
+        return dataclasses.replace(self, log=log)
+
+    def regrown(self, fresh: "Slots", done: jax.Array) -> "Slots":
+        """The same queue after round ``done`` with the more numerous rows of ``fresh``, an empty queue; there is a log."""
+        assert self.log is not None
+        size, (rows, count) = self.size(), fresh.sums.shape[:2]
+        among = [jnp.arange(length, dtype=jnp.uint32) for length in self.log.arm.shape[1:]]
+
+        def add(s: jax.Array, sums: jax.Array) -> jax.Array:
+            play = read_row(self.log, row(s, size))
+            if self.at_arm:
+                each = (count - 1) // max(len(play.values) - 1, 1)
+                places = jnp.stack([play.arm + each * leaf for leaf in range(len(play.values) - 1)])
+                places = jnp.concatenate([places, jnp.full_like(play.arm, count - 1)[None]])
+            else:
+                places = _range(count, play.arm)
+            index = jnp.broadcast_arrays(row(play.due, rows), places.astype(jnp.uint32), *among)
+            later = (play.due > done) & (play.due - s < rows)
+            # In ascending order of s, as the sums would have been made in the longer queue.
+            return sums.at[tuple(index)].add(jnp.where(later, play.values, 0), mode="promise_in_bounds", unique_indices=True)
+
+        log = None if fresh.log is None else jax.tree.map(lambda new, old: new.at[:size].set(old), fresh.log, self.log)
+        return dataclasses.replace(self, sums=lax.fori_loop(1, done + 1, add, fresh.sums), log=log, lasting=fresh.lasting)
 
     def _written(self, now: jax.Array, then: jax.Array, places: jax.Array, values: jax.Array, read: Read) -> jax.Array:
         """The sums with row ``now`` cleared, and ``values [N, ...]`` added to the numbers ``places [N, ...]`` of each run's row ``then``."""
@@ -219,18 +272,32 @@ def _range(count: int, arm: jax.Array) -> jax.Array:
     return jnp.broadcast_to(numbers, (count, *arm.shape))
 
 
-def start(kind: str, size: int, observe: Callable, state: Any, play: Play, lead: tuple[int, ...], at_arm: bool) -> Arrivals:
-    """Nothing waits. ``state`` and ``play`` have the shapes of what will, ``lead`` is the shape of the counts.
+def start(
+    kind: str,
+    size: int,
+    observe: Callable,
+    state: Any,
+    play: Play,
+    lead: tuple[int, ...],
+    at_arm: bool,
+    lasting: int = 0,
+    logged: bool = False,
+) -> Arrivals:
+    """An empty queue. ``state`` and ``play`` give the shapes of its entries, ``lead`` is the shape of the counts.
 
-    ``kind`` is "slots", "slots in turn" or "dense".
+    ``kind`` is "slots", "slots in turn" or "dense". ``lasting`` is the first delay that is a loss where ``size`` rows end at the horizon,
+    and ``logged`` says that such runs may be resumed.
     """
     play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
     brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))
     arm, dtype = play.arm, float_dtype()
     zero, none = jnp.zeros(lead, jnp.int32), jnp.zeros(lead, jnp.uint32)
-    counts = (zero, zero, Count(none, none), zero, None, at_arm)
+    counts = (zero, zero, Count(none, none), zero, None, at_arm, lasting)
     numbers = sum(len(_numbers(new, arm)) for new in brought.values())
     if kind != "dense":
-        return (Slots if kind == "slots" else SlotsInTurn)(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype))
+        each = jnp.zeros((size, *arm.shape), jnp.int32)
+        values = jnp.zeros((size, (len(brought) if at_arm else numbers) + 1, *arm.shape), dtype)
+        log = Log(each, each, values) if logged else None
+        return (Slots if kind == "slots" else SlotsInTurn)(*counts, jnp.zeros((size, numbers + 1, *arm.shape), dtype), log)
     rows = tuple(jnp.zeros((size, *arm.shape), dtype) for _ in range(len(brought) if at_arm else numbers))
     return Dense(*counts, jnp.zeros((size, *arm.shape), jnp.uint32), rows)
