@@ -158,6 +158,22 @@ def exponent(x: Sequence[float], y: Sequence[Measured]) -> Measured:
     return Measured(float(weights @ np.log(values)), float(np.sqrt(np.sum((weights * errors / values) ** 2))))
 
 
+def local_exponents(x: Sequence[float], y: Sequence[Measured]) -> list[Measured]:
+    """The exponents between neighbouring points. A single fit over all points hides a change of the exponent.
+
+    >>> from experiments.claims.harness.verdict import Measured, local_exponents
+    >>> [round(one.value, 6) for one in local_exponents([1, 2, 4], [Measured(1.0), Measured(2.0), Measured(8.0)])]
+    [1.0, 2.0]
+    """
+    return [exponent(x[at : at + 2], y[at : at + 2]) for at in range(len(x) - 1)]
+
+
+def last_decade(result: Any) -> float:
+    """The share of the mean regret that falls into the last decade of rounds: small where the regret has levelled off."""
+    early = int(np.searchsorted(result.rounds, result.rounds[-1] / 10))
+    return float(1 - result.regret[early].mean() / result.regret[-1].mean())
+
+
 def power_over_offset(x: Sequence[float], y: Sequence[Measured]) -> Measured:
     """p of the weighted least-squares fit y = offset + slope·x^p, with the error that the errors of y leave in it.
 
