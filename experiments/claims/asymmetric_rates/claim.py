@@ -38,9 +38,11 @@ def run(experiment):
                 for delay in (s.delay, 0)
             )
             cost.setdefault(name, []).append(mean_of(late, late.regret[-1] - prompt.regret[-1]))
+            experiment.number(
+                f"share of the cost of delay in the last decade of rounds, {name}, Δ = {gap}", last_decade(late, prompt)
+            )
             if symmetric is None:
                 symmetric = late
-                experiment.number(f"share of the regret in the last decade of rounds, {name}, Δ = {gap}", last_decade(late))
             else:
                 better.setdefault(name, []).append(mean_of(late, late.regret[-1] - symmetric.regret[-1]))
     inverse = [1 / gap for gap in s.gaps]

@@ -14,8 +14,11 @@ def run(experiment):
             learner, jb.losses.Bernoulli([0.4, 0.4 + gap]), jb.delays.Fixed(delay), rounds=rounds, runs=runs
         )
 
-    def extra(learner, gap, delay, rounds, runs, at_once):
+    def extra(learner, gap, delay, rounds, runs, at_once, name=""):
         late = play(learner, gap, delay, rounds, runs)
+        if name:
+            share = last_decade(late, at_once)
+            experiment.number(f"{name}: share of R(d) − R(0) in the last decade of rounds, d = {delay}, Δ = {gap}", share)
         return mean_of(late, late.regret[-1] - at_once.regret[-1])
 
     ignoring = {"Tsallis-INF": jb.TsallisINF(), "UCB1": jb.DelayedUCB1(), "Thompson sampling": jb.DelayedThompson()}
@@ -54,12 +57,10 @@ def run(experiment):
     rounds = {gap: round(s.horizon / gap**2) for gap in s.small_gaps}
     # Without delay these are one learner: Tsallis-INF.
     at_once = {gap: play(jb.TsallisINF(), gap, 0, rounds[gap], s.long_runs) for gap in s.small_gaps}
-    for gap, result in at_once.items():
-        experiment.number(f"Tsallis-INF: share of the regret in the last decade of rounds, d = 0, Δ = {gap}", last_decade(result))
     inverse = [1 / gap for gap in s.small_gaps]
     rises, powers = {}, {}
     for index, (name, learner) in enumerate(paying.items()):
-        costs = [extra(learner, gap, s.delay, rounds[gap], s.long_runs, at_once[gap]) / s.delay for gap in s.small_gaps]
+        costs = [extra(learner, gap, s.delay, rounds[gap], s.long_runs, at_once[gap], name) / s.delay for gap in s.small_gaps]
         draw_measured(right, inverse, costs, index, name)
         for gap, one in zip(s.small_gaps, costs, strict=True):
             experiment.number(f"{name}: (R(d) − R(0))/d, d = {s.delay}, Δ = {gap}", one)

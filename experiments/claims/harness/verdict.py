@@ -168,10 +168,11 @@ def local_exponents(x: Sequence[float], y: Sequence[Measured]) -> list[Measured]
     return [exponent(x[at : at + 2], y[at : at + 2]) for at in range(len(x) - 1)]
 
 
-def last_decade(result: Any) -> float:
-    """The share of the mean regret that falls into the last decade of rounds: small where the regret has levelled off."""
-    early = int(np.searchsorted(result.rounds, result.rounds[-1] / 10))
-    return float(1 - result.regret[early].mean() / result.regret[-1].mean())
+def last_decade(late: Any, prompt: Any) -> float:
+    """The share of the cost of delay that falls into the last decade of rounds: small where the delay has been paid for."""
+    early = int(np.searchsorted(late.rounds, late.rounds[-1] / 10))
+    cost = (late.regret - prompt.regret).mean(-1)
+    return float(1 - cost[early] / cost[-1])
 
 
 def power_over_offset(x: Sequence[float], y: Sequence[Measured]) -> Measured:
