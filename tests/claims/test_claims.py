@@ -44,20 +44,20 @@ def check(value, error, relation, bound, **options):
 @pytest.mark.parametrize(
     ("one", "verdict", "refuted"),
     [
-        (check(1.0, 0.1, "at most", 2.0), "holds with room 1.67", False),
+        (check(1.0, 0.1, "at most", 2.0), "holds, slack 1.67×", False),
         (check(1.0, 0.1, "at most", 1.1), "not shown", False),
         (check(1.0, 0.1, "at most", 0.9), "not shown", False),
         (check(1.0, 0.1, "at most", 0.7), "fails", True),
         (check(1.0, 0.0, "at most", 1.0), "holds", False),
         (check(1.0 + 1e-9, 0.0, "at most", 1.0), "fails", True),
-        (check(3.0, 0.1, "at least", 1.0), "holds with room 2.8", False),
+        (check(3.0, 0.1, "at least", 1.0), "holds, slack 2.8×", False),
         (check(3.0, 0.1, "at least", 4.0), "fails", True),
         (check(-3.0, 0.1, "at most", 0.0), "holds", False),
         (check(0.1, 0.1, "equals", 0.0, resolution=1.0), "holds", False),
         (check(0.1, 1.0, "equals", 0.0, resolution=1.0), "not shown", False),
         (check(5.0, 1.0, "equals", 0.0, resolution=1.0), "fails", True),
         (check(1.0, 0.1, "at most", 0.5, kind="shape"), "not shown", False),
-        (check(1.0, 0.1, "at most", 0.5, kind="open"), "fails", False),
+        (check(1.0, 0.1, "at most", 0.5, kind="open"), "hypothesis rejected", False),
         (check(float("nan"), 0.1, "at most", 9.0), "fails", True),
     ],
 )
@@ -68,7 +68,7 @@ def test_verdict_of_one_check(one, verdict, refuted):
 
 def test_verdict_is_the_worst_and_the_room_the_least():
     good, tight, bad = check(1.0, 0, "at most", 9.0), check(1.0, 0, "at most", 2.0), check(1.0, 0, "at most", 0.5)
-    assert judge([good, tight]).room == 2.0
+    assert judge([good, tight]).slack == 2.0
     assert judge([good, bad]).outcome == "fails"
     assert judge([good, check(1.0, 1.0, "at most", 1.5)]).outcome == "not shown"
     with pytest.raises(ValueError, match="at least one check"):
@@ -203,15 +203,15 @@ def test_the_command_writes_pages_and_says_what_failed(tmp_path, capsys):
     write(statements / "bad", 0.5, order=1)
     assert claims.run(out, claims.choose(folder=statements)) == ["bad"]
     printed = capsys.readouterr().out
-    assert printed.index("fails") < printed.index("holds with room 4")
+    assert printed.index("fails") < printed.index("holds, slack 4×")
     assert "MEASURED OTHERWISE: bad" in printed
     written = json.loads((out / "claims.json").read_text())
-    assert [(one["name"], one["verdict"]) for one in written["statements"]] == [("bad", "fails"), ("good", "holds with room 4")]
+    assert [(one["name"], one["verdict"]) for one in written["statements"]] == [("bad", "fails"), ("good", "holds, slack 4×")]
     for name in ("index.md", "index.html"):
         page = (out / "good" / name).read_text()
         for part in (
             "A claim",
-            "holds with room 4",
+            "holds, slack 4×",
             "Said plainly.",
             "jax.random.key(7)",
             "python -m experiments.claims --only good",
@@ -244,9 +244,9 @@ def test_what_is_done_is_not_done_again_unless_it_changed(tmp_path):
     marked = json.loads(file.read_text()) | {"verdict": "from the file"}
     file.write_text(json.dumps(marked))
     assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "from the file"
-    assert claims.run_statement(claims.find_statements(statements)[0], out, quick=True)["verdict"] == "holds with room 4"
+    assert claims.run_statement(claims.find_statements(statements)[0], out, quick=True)["verdict"] == "holds, slack 4×"
     write(statements / "one", 5.0)
-    assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "holds with room 5"
+    assert claims.run_statement(claims.find_statements(statements)[0], out)["verdict"] == "holds, slack 5×"
 
 
 PLAYED = """
@@ -270,7 +270,7 @@ def test_statements_in_several_processes_find_the_same(tmp_path, capsys):
     alone, together = (json.loads((tmp_path / name / "claims.json").read_text())["statements"] for name in "12")
     assert [one["name"] for one in together] == ["one", "two", "three"]
     assert [one["checks"] for one in together] == [one["checks"] for one in alone]
-    assert capsys.readouterr().out.count("holds with room") == 6
+    assert capsys.readouterr().out.count("holds, slack") == 6
     (tmp_path / "statements" / "two" / "claim.py").write_text("def run(experiment):\n    raise RuntimeError('broken')\n")
     with pytest.raises(RuntimeError, match="broken"):
         claims.run(tmp_path / "2", claims.choose(folder=tmp_path / "statements"), processes=2)

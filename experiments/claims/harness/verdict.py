@@ -1,4 +1,4 @@
-"""When a measured statement holds, holds with room, is not shown, or fails: decided here and nowhere else.
+"""Verdicts: a measured statement holds (with slack), is not shown, fails, or, for an open question, is rejected as a hypothesis.
 
 A check compares a measured number and its 95 % interval with a bound. The whole interval on the right side: it holds. The whole
 interval on the wrong side: it fails. Else it is not shown. The intervals of one statement hold together (Bonferroni).
@@ -16,7 +16,7 @@ Outcome = Literal["holds", "not shown", "fails"]
 Kind = Literal["proved", "recomputed", "shape", "open"]
 CONSTANTS = ("proved", "recomputed")  # kinds with explicit constants: they can be refuted
 LEVEL = 0.05
-ROOM = 1.05  # less than this is not worth calling room
+SLACK = 1.05  # a smaller ratio is not reported
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Check:
             ),
         }[self.relation]
 
-    def room(self, z: float) -> float | None:
+    def slack(self, z: float) -> float | None:
         """How many times further the bound is than the near end of the interval; None where that means nothing."""
         low, high = self.measured.interval(z)
         if self.kind not in CONSTANTS or self.relation == "equals" or min(self.bound, low, high) <= 0:
@@ -93,16 +93,17 @@ class Mutant:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The worst outcome of a statement's checks, and the least room."""
+    """The worst outcome of a statement's checks, and the smallest slack."""
 
     outcome: Outcome
-    room: float | None
+    slack: float | None
     refuted: bool  # a check with explicit constants fails
+    rejected: bool = False  # a check of an open question fails, and no other
 
     def __str__(self) -> str:
-        if self.outcome == "holds" and self.room is not None and self.room >= ROOM:
-            return f"holds with room {self.room:.3g}"
-        return self.outcome
+        if self.outcome == "holds" and self.slack is not None and self.slack >= SLACK:
+            return f"holds, slack {self.slack:.3g}×"
+        return "hypothesis rejected" if self.rejected else self.outcome
 
 
 def width(checks: Sequence[Check]) -> float:
@@ -116,7 +117,7 @@ def judge(checks: Sequence[Check], mutants: Sequence[Mutant] = ()) -> Verdict:
 
     >>> from experiments.claims.harness.verdict import Check, Measured, judge
     >>> print(judge([Check("regret", Measured(10.0, 0.1), "at most", 30.0)]))
-    holds with room 2.94
+    holds, slack 2.94×
     >>> print(judge([Check("regret", Measured(31.0, 0.1), "at most", 30.0)]))
     fails
     """
@@ -127,9 +128,9 @@ def judge(checks: Sequence[Check], mutants: Sequence[Mutant] = ()) -> Verdict:
     worst: Outcome = "fails" if "fails" in outcomes else "not shown" if "not shown" in outcomes else "holds"
     if worst == "holds" and not all(mutant.check.rejects(z) for mutant in mutants):
         worst = "not shown"
-    rooms = [room for check in checks if (room := check.room(z)) is not None]
-    refuted = any(o == "fails" and check.kind in CONSTANTS for o, check in zip(outcomes, checks, strict=True))
-    return Verdict(worst, min(rooms, default=None), refuted)
+    slacks = [slack for check in checks if (slack := check.slack(z)) is not None]
+    failing = {check.kind for outcome, check in zip(outcomes, checks, strict=True) if outcome == "fails"}
+    return Verdict(worst, min(slacks, default=None), bool(failing & {*CONSTANTS}), failing == {"open"})
 
 
 def mean_of(result: Any, values: np.ndarray) -> Measured:
