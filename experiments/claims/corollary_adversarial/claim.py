@@ -4,7 +4,7 @@ import numpy as np
 
 import jaxbandit as jb
 from experiments.claims.harness.figures import draw_legend, draw_measured
-from experiments.claims.harness.verdict import exponent, regret_of
+from experiments.claims.harness.verdict import exponent, local_exponents, regret_of
 from jaxbandit import theory
 
 
@@ -47,6 +47,8 @@ def run(experiment):
         draw_legend(panel)
         check = f"exponent of {label} in regret / (√((K−1)T) + √(dT log K))"
         experiment.check(check, exponent(x, constants), "at most", s.most_exponent, kind="shape")
+        for low, high, power in zip(x, x[1:], local_exponents(x, constants)):
+            experiment.number(f"exponent between {label} = {low} and {high}", power)
         ends = keys[0], keys[-1]
         wrong = [worst_over_gaps(experiment, *key, 24 * key[which] / x[0]) / found[key][1] for key in ends]
         experiment.mutant(f"√γ₀ times {label[-1]}, first and last {label[-1]}", check, exponent([x[0], x[-1]], wrong))
