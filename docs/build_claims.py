@@ -3,8 +3,8 @@
     python -m experiments.claims --out FOLDER
     python docs/build_claims.py FOLDER
 
-Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the tables of verdicts and of what
-is negative control. Statements that FOLDER has not keep the page and the rows they had.
+Copies every statement's page to docs/claims/ and its figure to experiments/claims/, and writes the tables of verdicts and of
+negative controls. Statements that are not in FOLDER keep their page and rows.
 """
 
 import json
@@ -20,7 +20,7 @@ DOCS = Path(__file__).parent
 STATEMENTS = DOCS.parent / "experiments" / "claims"
 TABLES = {
     "verdicts.txt": ("statement", "verdict"),
-    "mutants.txt": ("statement", "negative control", "the check", "outcome"),
+    "mutants.txt": ("statement", "negative control", "check", "outcome"),
 }
 
 

@@ -57,7 +57,7 @@ def check(value, error, relation, bound, **options):
         (check(0.1, 1.0, "equals", 0.0, resolution=1.0), "not shown", False),
         (check(5.0, 1.0, "equals", 0.0, resolution=1.0), "fails", True),
         (check(1.0, 0.1, "at most", 0.5, kind="shape"), "not shown", False),
-        (check(1.0, 0.1, "at most", 0.5, kind="open"), "fails", False),
+        (check(1.0, 0.1, "at most", 0.5, kind="open"), "hypothesis rejected", False),
         (check(float("nan"), 0.1, "at most", 9.0), "fails", True),
     ],
 )
@@ -68,7 +68,7 @@ def test_verdict_of_one_check(one, verdict, refuted):
 
 def test_verdict_is_the_worst_and_the_room_the_least():
     good, tight, bad = check(1.0, 0, "at most", 9.0), check(1.0, 0, "at most", 2.0), check(1.0, 0, "at most", 0.5)
-    assert judge([good, tight]).room == 2.0
+    assert judge([good, tight]).slack == 2.0
     assert judge([good, bad]).outcome == "fails"
     assert judge([good, check(1.0, 1.0, "at most", 1.5)]).outcome == "not shown"
     with pytest.raises(ValueError, match="at least one check"):

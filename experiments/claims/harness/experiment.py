@@ -158,7 +158,7 @@ class Experiment:
                     "bound": check.bound,
                     "resolution": check.resolution,
                     "kind": check.kind,
-                    "room": check.room(z),
+                    "slack": check.slack(z),
                     "outcome": check.outcome(z),
                 }
                 for check in self.checks

@@ -28,32 +28,57 @@ KINDS = {
 }
 
 TEXTS = {"Rejection criterion": "fails_if", "Scope and limits": "shows"}
+MOST_CHECKS, MOST_CONTROLS = 6, 3  # in the tables of a Markdown page; the HTML page and claim.json have all
 
 
-def _rows(found: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """The tables of a page: heading, columns, rows."""
+def _rows(found: dict[str, Any], short: bool = False) -> list[tuple[str, list[str], list[list[str]]]]:
+    """The tables of a page: heading, columns, rows. A short page has the checks that decide and a few negative controls."""
+    chosen = _decisive(found["checks"]) if short else found["checks"]
     checks = [
         [
             row["label"],
             _measured(row),
             _bound(row),
             row["outcome"],
-            "" if row["room"] is None else f"{row['room']:.3g}",
+            "" if row["slack"] is None else f"{row['slack']:.3g}×",
             row["kind"],
         ]
-        for row in found["checks"]
+        for row in chosen
     ]
-    both = [("Checks", ["check", "measured", "bound", "outcome", "slack", "kind"], checks)]
+    tables = [("Checks", ["check", "measured", "bound", "outcome", "slack", "kind"], checks)]
     if found["mutants"]:
+        controls = found["mutants"][:MOST_CONTROLS] if short else found["mutants"]
         mutants = [
             [row["wrong"], row["label"], _measured(row), _bound(row), "rejected" if row["rejected"] else "not rejected"]
-            for row in found["mutants"]
+            for row in controls
         ]
-        both.append(("Negative controls", ["negative control", "check", "measured", "bound", "outcome"], mutants))
-    if found["numbers"]:
+        tables.append(("Negative controls", ["negative control", "check", "measured", "bound", "outcome"], mutants))
+    if found["numbers"] and not short:
         numbers = [[row["label"], _measured(row)] for row in found["numbers"]]
-        both.append(("Other numbers", ["quantity", "measured [95 % interval]"], numbers))
-    return both
+        tables.append(("Other numbers", ["quantity", "measured [95 % interval]"], numbers))
+    return tables
+
+
+def _decisive(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The checks that decide, in their order: first those that do not hold, then exponents and open questions, then the least slack."""
+    rank = {"fails": 0, "not shown": 1, "holds": 2}
+
+    def weight(row: dict[str, Any]) -> tuple[int, float]:
+        return rank[row["outcome"]], 0.0 if row["slack"] is None else row["slack"]
+
+    kept = sorted(range(len(checks)), key=lambda at: weight(checks[at]))[:MOST_CHECKS]
+    return [checks[at] for at in sorted(kept)]
+
+
+def _rest(found: dict[str, Any]) -> str:
+    """A sentence on the rows that a short page leaves out; empty if there are none."""
+    left = {
+        "checks": max(len(found["checks"]) - MOST_CHECKS, 0),
+        "negative controls": max(len(found["mutants"]) - MOST_CONTROLS, 0),
+        "other numbers": len(found["numbers"]),
+    }
+    named = [f"{count} {what}" for what, count in left.items() if count]
+    return f"The run also writes {', '.join(named)}: see `claim.json`." if named else ""
 
 
 def _about(found: dict[str, Any]) -> list[str]:
@@ -79,9 +104,10 @@ def write(found: dict[str, Any], folder: Path) -> None:
     lines += [typeset(line) for sentence in found["sentences"] for line in (sentence, "")]
     lines += [f"> {typeset(found['claim'])}", ">", f"> {found['where']}", ""]
     lines += ["[![figure; click to enlarge](figure.png)](figure.png)", ""] if figure.exists() else []
-    for heading, columns, rows in _rows(found):
+    for heading, columns, rows in _rows(found, short=True):
         lines += [f"## {heading}", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
         lines += ["| " + " | ".join(_cell(typeset(cell)) for cell in row) + " |" for row in rows] + [""]
+    lines += [rest, ""] if (rest := _rest(found)) else []
     for heading, field in TEXTS.items():
         lines += [f"## {heading}", "", typeset(found[field]), ""]
     lines += [part for one in _about(found) for part in (one, "")]
@@ -108,8 +134,8 @@ def write_index(found: list[dict[str, Any]], out: Path) -> None:
     """The page of all statements: one row for each."""
     intro = (
         "Statements of Masoudian, Zimmert & Seldin (2022), measured. holds, slack r×: the bound is r times the measured "
-        "number (its interval's far end). not shown: the interval has the bound inside, or a finite-T exponent is on the wrong "
-        "side. fails: the interval is on the wrong side of the bound."
+        "number (the far end of its interval). not shown: the interval contains the bound, or a finite-T exponent is on the wrong "
+        "side. hypothesis rejected: an open question, answered in the negative. fails: the interval is on the wrong side of a proved bound."
     )
     rows = [[one["title"], one["verdict"], one["where"], f"{one['seconds']:.0f} s", one["name"]] for one in found]
     lines = ["# The paper's claims, measured", "", intro, "", "| statement | verdict | where | time |", "|---|---|---|---|"]

@@ -219,7 +219,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
         "title": statement.title,
         "verdict": str(verdict),
         "outcome": verdict.outcome,
-        "room": verdict.room,
+        "slack": verdict.slack,
         "refuted": verdict.refuted,
         "claim": statement.claim,
         "where": statement.where,

@@ -1,4 +1,4 @@
-"""When a measured statement holds, holds with slack, is not shown, or fails: decided here and nowhere else.
+"""Verdicts: a measured statement holds (with slack), is not shown, fails, or, for an open question, is rejected as a hypothesis.
 
 A check compares a measured number and its 95 % interval with a bound. The whole interval on the right side: it holds. The whole
 interval on the wrong side: it fails. Else it is not shown. The intervals of one statement hold together (Bonferroni).
@@ -16,7 +16,7 @@ Outcome = Literal["holds", "not shown", "fails"]
 Kind = Literal["proved", "recomputed", "shape", "open"]
 CONSTANTS = ("proved", "recomputed")  # kinds with explicit constants: they can be refuted
 LEVEL = 0.05
-ROOM = 1.05  # less than this is not worth calling room
+SLACK = 1.05  # a smaller ratio is not reported
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Check:
             ),
         }[self.relation]
 
-    def room(self, z: float) -> float | None:
+    def slack(self, z: float) -> float | None:
         """How many times further the bound is than the near end of the interval; None where that means nothing."""
         low, high = self.measured.interval(z)
         if self.kind not in CONSTANTS or self.relation == "equals" or min(self.bound, low, high) <= 0:
@@ -93,16 +93,17 @@ class Mutant:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The worst outcome of a statement's checks, and the least room."""
+    """The worst outcome of a statement's checks, and the smallest slack."""
 
     outcome: Outcome
-    room: float | None
+    slack: float | None
     refuted: bool  # a check with explicit constants fails
+    rejected: bool = False  # a check of an open question fails, and no other
 
     def __str__(self) -> str:
-        if self.outcome == "holds" and self.room is not None and self.room >= ROOM:
-            return f"holds, slack {self.room:.3g}×"
-        return self.outcome
+        if self.outcome == "holds" and self.slack is not None and self.slack >= SLACK:
+            return f"holds, slack {self.slack:.3g}×"
+        return "hypothesis rejected" if self.rejected else self.outcome
 
 
 def width(checks: Sequence[Check]) -> float:
@@ -127,9 +128,9 @@ def judge(checks: Sequence[Check], mutants: Sequence[Mutant] = ()) -> Verdict:
     worst: Outcome = "fails" if "fails" in outcomes else "not shown" if "not shown" in outcomes else "holds"
     if worst == "holds" and not all(mutant.check.rejects(z) for mutant in mutants):
         worst = "not shown"
-    rooms = [room for check in checks if (room := check.room(z)) is not None]
-    refuted = any(o == "fails" and check.kind in CONSTANTS for o, check in zip(outcomes, checks, strict=True))
-    return Verdict(worst, min(rooms, default=None), refuted)
+    slacks = [slack for check in checks if (slack := check.slack(z)) is not None]
+    failing = {check.kind for outcome, check in zip(outcomes, checks, strict=True) if outcome == "fails"}
+    return Verdict(worst, min(slacks, default=None), bool(failing & {*CONSTANTS}), failing == {"open"})
 
 
 def mean_of(result: Any, values: np.ndarray) -> Measured:
@@ -156,6 +157,23 @@ def exponent(x: Sequence[float], y: Sequence[Measured]) -> Measured:
     weights = (at - at.mean()) / np.sum((at - at.mean()) ** 2)
     values, errors = np.array([one.value for one in y]), np.array([one.error for one in y])
     return Measured(float(weights @ np.log(values)), float(np.sqrt(np.sum((weights * errors / values) ** 2))))
+
+
+def local_exponents(x: Sequence[float], y: Sequence[Measured]) -> list[Measured]:
+    """The exponents between neighbouring points. A single fit over all points hides a change of the exponent.
+
+    >>> from experiments.claims.harness.verdict import Measured, local_exponents
+    >>> [round(one.value, 6) for one in local_exponents([1, 2, 4], [Measured(1.0), Measured(2.0), Measured(8.0)])]
+    [1.0, 2.0]
+    """
+    return [exponent(x[at : at + 2], y[at : at + 2]) for at in range(len(x) - 1)]
+
+
+def last_decade(late: Any, prompt: Any) -> float:
+    """The share of the cost of delay that falls into the last decade of rounds: small where the delay has been paid for."""
+    early = int(np.searchsorted(late.rounds, late.rounds[-1] / 10))
+    cost = (late.regret - prompt.regret).mean(-1)
+    return float(1 - cost[early] / cost[-1])
 
 
 def power_over_offset(x: Sequence[float], y: Sequence[Measured]) -> Measured:

@@ -10,12 +10,12 @@ from jaxbandit import theory
 
 def adversaries(s):
     turns = np.arange(s.rounds) // (2 * s.delay) % 2
-    taking_turns = np.full((s.rounds, s.arms), 0.9)
-    taking_turns[:, 0], taking_turns[:, 1] = turns, 1 - turns
+    switching = np.full((s.rounds, s.arms), 0.9)
+    switching[:, 0], switching[:, 1] = turns, 1 - turns
     coins = np.random.default_rng(0).integers(0, 2, (s.rounds, s.arms)).astype(float)
     return {
         "environment B, Δ = 0.1": jb.losses.StochasticallyConstrained(0.1, arms=s.arms),
-        "two arms take turns": jb.losses.Table(taking_turns),
+        "delay-matched switching": jb.losses.Table(switching),
         "coin flips": jb.losses.Table(coins),
     }
 
@@ -30,6 +30,18 @@ def worst_over_gaps(experiment, learner, delays, at):
         estimate = result.estimate()
         found.append([Measured(float(mean), float(error)) for mean, error in zip(estimate.mean, estimate.error, strict=True)])
     return [max(column, key=lambda one: one.value) for column in zip(*found, strict=True)]
+
+
+def worst_over_periods(experiment, learner):
+    """The largest mean regret under delay-matched switching: two arms alternate every d, 2d or 3d rounds."""
+    s, found = experiment.settings, []
+    for period in (s.long_delay, 2 * s.long_delay, 3 * s.long_delay):
+        turns = np.arange(s.long_rounds) // period % 2
+        losses, law = jb.losses.Table(np.stack([turns, 1 - turns], 1).astype(float)), jb.delays.Fixed(s.long_delay)
+        found.append(
+            regret_of(experiment.simulate(learner, losses, law, rounds=s.long_rounds, runs=s.long_runs, burning_in=True))
+        )
+    return max(found, key=lambda one: one.value)
 
 
 def explicit(delays, arms):
@@ -110,3 +122,8 @@ def run(experiment):
     never = worst_over_gaps(experiment, jb.Uniform(), fixed, s.horizons)
     experiment.mutant("uniform play", "exponent of T", exponent(s.horizons, never))
     experiment.mutant("uniform play", f"worst regret over gaps, T = {s.horizons[-1]}", never[-1])
+
+    limit = float(explicit(np.full(s.long_rounds, s.long_delay), 2)[-1])
+    label = f"regret under delay-matched switching, K = 2, d = {s.long_delay}, T = {s.long_rounds}"
+    experiment.check(label, worst_over_periods(experiment, jb.BestOfBothWorlds(s.long_delay)), "at most", limit)
+    experiment.mutant("Tsallis-INF, which ignores the delay", label, worst_over_periods(experiment, jb.TsallisINF()))
