@@ -181,7 +181,7 @@ def test_a_seed_is_the_key_made_of_it():
     ("game", "message"),
     [
         (
-            {"delays": D.Fixed(10**8), "learner": jb.Uniform()},
+            {"delays": D.Fixed(10**8), "learner": jb.Uniform(), "rounds": 10**8, "record": 1},
             r"delays=Fixed\(…\): for delays of up to 134217728 rounds a block of 512 runs needs .* GB of memory .*use shorter delays",
         ),
         (

@@ -105,7 +105,7 @@ CALLS = [
     ("Bursts([3])", lambda: simulate(delays=D.Bursts([3])), r"every=\[3\]\): every must be a number"),
     ("corruption after 2**32", lambda: simulate(losses=L.Corrupted(GAME["losses"], 1.0, start=2**32)), "start must be a whole number"),
     ("corruption at infinity", lambda: simulate(losses=L.Corrupted(GAME["losses"], 1.0, start=np.inf)), r"start=inf"),
-    ("Fixed(10**8)", lambda: simulate(delays=D.Fixed(10**8)), "134217728 rounds a block of .* GB of memory"),
+    ("Fixed(10**8)", lambda: simulate(delays=D.Fixed(10**8), rounds=10**8, record=1), "134217728 rounds a block of .* GB of memory"),
     ("gaps of two arms", lambda: simulate(jb.AsymmetricBestOfBothWorlds(4, gaps=[0.0, 0.1])), "2 numbers for 3 arms; give one for"),
     ("hybrid_argmin with inf", lambda: jb.hybrid_argmin([0.0, np.inf], 1.0, 1.0), r"losses=\[0.0, inf\]: the losses are finite numbers"),
     ("hybrid_argmin with NaN", lambda: jb.hybrid_argmin([0.0, np.nan], 1.0, 1.0), r"losses=\[0.0, nan\]"),

@@ -45,6 +45,7 @@ ALGORITHMS: dict[str, Style] = {
     "asymmetric-bobw": Style("Asymmetric MZS22", BLUE, "^", DASHDOT),
     "delayed-sapo": Style("Delayed SAPO", BLUE, "D", DOTTED),
     "arm-dependent": Style("Arm-dependent FTRL", BLUE, "v", LONG),
+    "tapered-ftrl": Style("Tapered FTRL", BLUE, "P", FINE),
     "bobw-1-1": Style("MZS22 (1, 1)", SKY, "s", DASHED),
     "bold": Style("BOLD", SKY, "o", SOLID),
     "qpm-d": Style("QPM-D", SKY, "^", DASHDOT),
