@@ -12,7 +12,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["PJRT_NPROC"] = "1"
 
 # Most of a test's time goes into compiling. The workers of one session, and the programs that they start, find in this folder what
-# one of them has compiled already. It goes when the session ends; whoever sets another folder keeps it.
+# one of them has compiled already. It goes when the session ends; a folder set from outside is kept.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     compiled = tempfile.TemporaryDirectory(prefix="jaxbandit-tests-", ignore_cleanup_errors=True)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name

@@ -25,7 +25,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 project, author, release = "jaxbandit", "the jaxbandit authors", jaxbandit.__version__
 copyright = author
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build", "playground/*", "notebooks/ipynb"]
+exclude_patterns = ["_build", "playground/*", "notebooks/ipynb", "paper"]
 html_theme, html_title = "furo", "jaxbandit"
 html_static_path, html_css_files = ["_static"], ["site.css"]
 if ADDRESS["PUBLISHED"]:
