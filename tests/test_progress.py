@@ -81,5 +81,6 @@ def test_a_file_gets_a_line_now_and_then(monkeypatch):
 
 
 def test_nothing_is_started_unless_shown():
+    before = workers()
     with progress.Progress(False, total=10, text=""):
-        assert not workers()
+        assert {*workers()} <= {*before}

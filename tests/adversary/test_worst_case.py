@@ -60,6 +60,7 @@ def optimum():
     return float(regrets.max()), losses[regrets.argmax()]
 
 
+@pytest.mark.thorough
 def test_finds_the_optimum_of_brute_force(optimum):
     """For a deterministic learner of one's own, whose regret jumps with the losses. Local optima have 3.0 of 3.5."""
     found = jb.worst_case(LoseShift(), SHORT, 2, ROUNDS, budget=2, runs=8)
@@ -119,6 +120,7 @@ def test_no_search_stays_below_the_lower_bound():
     assert found.regret < bound
 
 
+@pytest.mark.thorough
 def test_evolution_alone_reaches_the_lower_bound():
     """Also against a learner on which few structures are costly: a family that seldom alternates from the first round to the last misses it."""
     delay, rounds = 10, 1000

@@ -29,6 +29,7 @@ def play(agent, rounds=6):
     return tickets
 
 
+@pytest.mark.thorough
 def test_the_same_as_with_the_decisions(tmp_path):
     """Rejects the state after the decision, other arms than the drawn ones, the order of the fleet, and forgotten withdrawals."""
     mine = jb.Agent(jb.DelayedThompson(), 3, KEY, fleet=FLEET)

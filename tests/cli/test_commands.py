@@ -323,7 +323,7 @@ def test_help_is_phrases_with_an_example(capsys, monkeypatch, command):
     parameters = inspect.signature(command).parameters
     options = {name.replace("_", "-") for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
     assert set(re.findall(r"--([a-z-]+)", examples[0])) <= options
-    described = re.findall(r"^    (\w+)\n        ([^\n]+)", (command.__doc__ or "").partition("----------")[2], re.MULTILINE)
+    described = re.findall(r"^(\w+)\n    ([^\n]+)", (inspect.getdoc(command) or "").partition("----------")[2], re.MULTILINE)
     assert [name for name, _ in described] == list(parameters)
     for name, phrase in described:
         assert re.match(r"[A-Z].* .*[.]$", phrase), (name, phrase)

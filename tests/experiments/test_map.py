@@ -25,6 +25,7 @@ def test_a_small_map(tmp_path, monkeypatch, capsys):
     assert "Never lowest: " in told
 
 
+@pytest.mark.thorough
 def test_the_overview_sorts_by_the_worst_case(tmp_path, monkeypatch, capsys):
     """Rows from below by decreasing worst case, and a title computed from the numbers."""
     monkeypatch.setattr(overview, "ROUNDS", 60)

@@ -214,6 +214,7 @@ class WithFormula(Exponential):
         return jnp.full_like(probabilities, 2 * jnp.sqrt(round.time * probabilities.shape[0]) / self.scale)
 
 
+@pytest.mark.thorough
 def test_exponential_weights_need_no_formula():
     formula, derived = (gradient(one, "jump", runs=64, rounds=60)[0] for one in (WithFormula(), Exponential()))
     assert derived == pytest.approx(formula, rel=1e-4)

@@ -66,6 +66,7 @@ def test_a_horizon_that_is_too_short_is_not_ruinous(share):
     assert stuck.mean[-1] > 3 * short.mean[-1]
 
 
+@pytest.mark.thorough
 def test_gradient_agrees_with_paired_differences():
     game = jb.TaperedFTRL(200, robustness=0.8), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
     options = {"rounds": 200, "runs": 4096, "seed": 0, "only": ["robustness"]}
