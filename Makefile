@@ -54,12 +54,13 @@ test-live-service: $(VENV)/dev  # the tests of it, which are skipped where FastA
 	$(BIN)/pip install --quiet fastapi uvicorn
 	$(BIN)/python -m pytest tests/experiments/test_live_service.py
 
-bench: $(VENV)/dev  # tables and figure in build/bench; `make bench PEERS=folder` also times the programs in that folder
-	$(BIN)/python -m experiments.bench --out build/bench $(if $(PEERS),--peers $(PEERS))
+bench: $(VENV)/dev  # tables and figure in build/bench, some 8 minutes; PEERS=folder also times the programs there, QUICK=1 takes fewer turns
+	$(BIN)/python -m experiments.bench --force --out build/bench $(if $(PEERS),--peers $(PEERS)) $(if $(QUICK),--quick)
 
-gpu-report: $(VENV)/dev  # timings on this machine's GPU in build/gpu-report/bench.json, to attach to an issue; the library has never run on one
+gpu-report: $(VENV)/dev  # timings and bitwise comparisons on this machine's GPU; attach build/gpu-report/bench.json to an issue; the library has never run on one
 	$(BIN)/pip install --quiet 'jax[cuda12]'
 	$(BIN)/python -m experiments.bench --device gpu --out build/gpu-report
+	@echo "attach build/gpu-report/bench.json to an issue of the form 'Timings on a GPU or TPU'"
 
 claims: $(VENV)/dev  # a page for each statement of the paper, in build/claims
 	$(BIN)/python -m experiments.claims --out build/claims

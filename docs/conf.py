@@ -5,6 +5,7 @@ import re
 import runpy
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
@@ -45,6 +46,7 @@ copybutton_prompt_is_regexp = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
+napoleon_attr_annotations = False  # annotations of shapes such as "*runs" are not markup
 add_module_names = False
 napoleon_numpy_docstring = False
 
@@ -79,9 +81,26 @@ def enlarge_on_click(app, page: str, template: str, context: dict, doctree) -> N
         context["body"] = re.sub(link, r'<a class="enlarge" href="\2">\1</a>', context["body"])
 
 
-def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
-    """|x| in a docstring is an absolute value, not a substitution."""
-    lines[:] = [line if "math" in line or "``" in line else line.replace("|", "\\|") for line in lines]
+# A letter with an index, a power, or both: d_max, K^{1/3}, γ_t, x_{t,i}^2.
+FORMULA = re.compile(
+    r"(?<![\w`:.^_])([^\W\d_])(?:_(\{[^{}]*\}|[A-Za-z0-9]+))?(?:\^(\{[^{}]*\}|[0-9]+))?(?![\w`({=.\u0304]*[\w`(\u0304])"
+)
+
+
+def typeset_docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Formulas in letters are typeset; |x| is an absolute value, not a substitution. Code and TeX stay as they are."""
+
+    def formula(found: re.Match) -> str:
+        letter, index, power = found.groups()
+        index, power = (part and part.strip("{}") for part in (index, power))
+        tex = letter + (f"_{{{index}}}" if index else "") + (f"^{{{power}}}" if power else "")
+        return f":math:`{tex}`" if index or power else found[0]
+
+    within = False  # a directive, whose lines are indented
+    for place, line in enumerate(lines):
+        within = (within and (not line.strip() or line.startswith(" "))) or line.lstrip().startswith(".. ")
+        if not within and not line.lstrip().startswith((">>>", "...")) and ":math:" not in line and "``" not in line:
+            lines[place] = FORMULA.sub(formula, line.replace("|", "\\|"))
 
 
 def check_names(app) -> None:
@@ -95,11 +114,22 @@ def copy_playground(app, error) -> None:
         shutil.copytree(HERE / "playground", Path(app.outdir) / "playground", dirs_exist_ok=True)
 
 
+def redirect_statements(app, error) -> None:
+    """claims/NAME.html, once a page of its own, leads to the part of the page that NAME is on now."""
+    texts = tomllib.loads((HERE / "claims" / "statements.toml").read_text())
+    slug = runpy.run_path(str(HERE / "build_claims.py"))["slug"]
+    for name, text in texts.items() if error is None and app.builder.name == "html" else ():
+        if name != "pages":
+            place = f"{text['page']}.html#{slug(text['title'])}"
+            (Path(app.outdir) / "claims" / f"{name}.html").write_text(f'<meta http-equiv="refresh" content="0; url={place}">')
+
+
 def setup(app) -> None:
     app.add_node(nodes.math, override=True, html=(lambda self, node: as_mathml(self, node, "inline"), None))
     app.add_node(nodes.math_block, override=True, html=(lambda self, node: as_mathml(self, node, "block"), None))
     app.connect("builder-inited", check_names)
     app.connect("source-read", link_to_repository)
     app.connect("html-page-context", enlarge_on_click)
-    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", typeset_docstring)
     app.connect("build-finished", copy_playground)
+    app.connect("build-finished", redirect_statements)

@@ -25,6 +25,7 @@ GIVEN = {
     "Played",
 }
 GIVEN |= {"FTRL", "DifferentiableLosses", "ReadsSignals", "ShowsSignals", "TakesSums"}
+GIVEN |= {"AdaptiveLosses", "FullInformation", "ReadsDelays", "ShowsDelays"}
 GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
 GIVEN |= {"WorstCase"}
 API = Path(__file__).parent / "api"

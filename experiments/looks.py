@@ -1,15 +1,17 @@
-"""One name and one colour per algorithm in the figures of the documentation (Okabe & Ito 2008)."""
+"""Colours of filled cells, from ``jb.plots.ALGORITHMS``. Variants that share a colour there are lighter or darker here."""
+
+from jaxbandit.plots import ALGORITHMS
 
 COLOURS = {
-    "Thompson": "#0072B2",
-    "UCB1": "#56B4E9",
-    "Tsallis-INF": "#009E73",
-    "Tsallis-INF, RV": "#F0E442",
-    "Delayed Exp3": "#D55E00",
-    "ZS20": "#E69F00",
-    "MZS24": "#CC79A7",
-    "MZS22": "#000000",
-    "MZS22, constants (1, 1)": "#8A8A8A",
+    "Thompson": ALGORITHMS["thompson"].colour,
+    "UCB1": ALGORITHMS["ucb1"].colour,
+    "Tsallis-INF": ALGORITHMS["tsallis-inf"].colour,
+    "Tsallis-INF, RV": "#EBC9DC",
+    "Delayed Exp3": ALGORITHMS["delayed-exp3"].colour,
+    "ZS20": "#80CFB9",
+    "MZS22": ALGORITHMS["bobw"].colour,
+    "MZS22, constants (1, 1)": ALGORITHMS["bobw-1-1"].colour,
+    "MZS24": "#00395A",
 }
 
 

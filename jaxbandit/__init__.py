@@ -1,4 +1,4 @@
-"""jaxbandit: the laboratory for bandits with delayed feedback, in JAX."""
+"""Multi-armed bandits with delayed feedback, in JAX: simulate, compare, tune and deploy."""
 
 from jaxbandit import delays, extend, learners, logs, losses, measure, plots, testing, theory
 from jaxbandit._core.projection import hybrid_argmin
@@ -28,6 +28,7 @@ from jaxbandit.learners import (
     CoLo,
     DelayedExp3,
     DelayedExponentialWeights,
+    DelayedHedge,
     DelayedKLUCB,
     DelayedSAPO,
     DelayedThompson,
@@ -35,6 +36,7 @@ from jaxbandit.learners import (
     DelayedUCB1,
     DiscountedThompson,
     DiscountedUCB,
+    DoublingSkipper,
     EstimatedStateExp3,
     Exp3,
     Exp3PlusPlus,
@@ -42,6 +44,7 @@ from jaxbandit.learners import (
     LimitedTracking,
     OptimisticPessimisticElimination,
     PhasedElimination,
+    ProgressiveThompson,
     RobustBestOfBothWorlds,
     Skipper,
     SlidingWindowThompson,
@@ -51,6 +54,7 @@ from jaxbandit.learners import (
     TaperedFTRL,
     TsallisINF,
     Uniform,
+    WithFullInformation,
     ZimmertSeldin,
 )
 from jaxbandit.logs import Log, load_log
@@ -81,6 +85,7 @@ __all__ = [
     "ControlVariates",
     "DelayedExp3",
     "DelayedExponentialWeights",
+    "DelayedHedge",
     "DelayedKLUCB",
     "DelayedSAPO",
     "DelayedThompson",
@@ -88,6 +93,7 @@ __all__ = [
     "DelayedUCB1",
     "DiscountedThompson",
     "DiscountedUCB",
+    "DoublingSkipper",
     "Entry",
     "Estimate",
     "EstimatedStateExp3",
@@ -99,6 +105,7 @@ __all__ = [
     "Log",
     "OptimisticPessimisticElimination",
     "PhasedElimination",
+    "ProgressiveThompson",
     "Result",
     "RobustBestOfBothWorlds",
     "Rollout",
@@ -114,6 +121,7 @@ __all__ = [
     "TsallisINF",
     "Tuned",
     "Uniform",
+    "WithFullInformation",
     "WorstCase",
     "ZimmertSeldin",
     "advise",

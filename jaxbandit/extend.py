@@ -11,21 +11,35 @@ How: the pages "Adding a learner" and "Adding a loss model or a delay model".
 
 from jaxbandit._core.arms import one_hot, pick
 from jaxbandit._core.fields import float_dtype, given, number, pytree_dataclass, static, whole_number
-from jaxbandit.delays import NEVER, Delays
-from jaxbandit.learners import FTRL, ImportanceWeighted, Learner, Observation, ReadsSignals, Round, TakesSums
-from jaxbandit.losses import DifferentiableLosses, Losses, ShowsSignals
+from jaxbandit.delays import NEVER, Delays, ShowsDelays
+from jaxbandit.learners import (
+    FTRL,
+    FullInformation,
+    ImportanceWeighted,
+    Learner,
+    Observation,
+    ReadsDelays,
+    ReadsSignals,
+    Round,
+    TakesSums,
+)
+from jaxbandit.losses import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals
 
 __all__ = [
     "FTRL",
     "NEVER",
+    "AdaptiveLosses",
     "Delays",
     "DifferentiableLosses",
+    "FullInformation",
     "ImportanceWeighted",
     "Learner",
     "Losses",
     "Observation",
+    "ReadsDelays",
     "ReadsSignals",
     "Round",
+    "ShowsDelays",
     "ShowsSignals",
     "TakesSums",
     "float_dtype",

@@ -1,4 +1,4 @@
-"""Measurements made inside the loop over rounds: asked for by ``simulate(..., measure=(...,))``, and free when not.
+"""Measurements made inside the loop over rounds: requested by ``simulate(..., measure=(...,))``, without cost otherwise.
 
 A measurement is a pytree with three pure methods, like a learner: ``init(num_arms, runs_shape) -> state``,
 ``update(state, info) -> state`` after every round, and ``read(state) -> {name: array [..., runs]}`` at every recorded
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int32
 
 from jaxbandit._core.arms import inner, one_hot, pick
 from jaxbandit._core.fields import PyTree, float_dtype, is_numeric, pytree_dataclass, show, static
@@ -29,7 +30,7 @@ class RoundInfo(NamedTuple):
       probabilities: ``[K, ...]``, :math:`x_t`.
       arm: ``[...]`` int32, the arm drawn from them.
       loss: ``[...]``, its loss.
-      means: ``[K]``, the expected losses of the round.
+      means: ``[K]``, the expected losses of the round; ``[K, ...]`` if the losses are adaptive.
       outstanding: ``[...]`` int32, :math:`\\sigma_t`, the outstanding observations at the start of the round.
       arrivals: ``[...]`` int32, the observations that arrive at the end of the round.
       learner_state: the learner's state after ``act``, before the arrivals.
@@ -39,16 +40,16 @@ class RoundInfo(NamedTuple):
         their delays.
     """
 
-    t: jax.Array
-    probabilities: jax.Array
-    arm: jax.Array
-    loss: jax.Array
-    means: jax.Array
-    outstanding: jax.Array
-    arrivals: jax.Array
+    t: Int32[Array, ""]
+    probabilities: Float[Array, " K *runs"]
+    arm: Int32[Array, "*runs"]
+    loss: Float[Array, "*runs"]
+    means: Float[Array, " K *#runs"]
+    outstanding: Int32[Array, "*runs"]
+    arrivals: Int32[Array, "*runs"]
     learner_state: PyTree
     informed_state: PyTree
-    delay: jax.Array
+    delay: Int32[Array, "*runs"]
     round: Round
 
 
@@ -85,7 +86,8 @@ class ControlVariates:
         x, loss, means = jax.lax.stop_gradient((info.probabilities, info.loss, info.means))
         played = one_hot(info.arm, state.shape[0])
         weight = jnp.where(played, loss / pick(x, info.arm), 0)
-        return state + jnp.where(x > 0, weight - means.reshape(-1, *[1] * info.arm.ndim), 0)
+        means = means.reshape(*means.shape, *[1] * (x.ndim - means.ndim))
+        return state + jnp.where(x > 0, weight - means, 0)
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
         return {"control_variates": state}
@@ -153,7 +155,7 @@ class DynamicRegret:
         return Sum.zero(runs_shape)
 
     def update(self, state: PyTree, info: RoundInfo) -> Any:
-        above = info.means - info.means.min()
+        above = info.means - info.means.min(0)
         suffered = inner(info.probabilities, above)
         return state.add(suffered)
 
@@ -199,7 +201,7 @@ class BestArm:
 class Trajectory:
     """Arm, loss, delay, arrival and probabilities of chosen runs in chosen rounds: ``result.trajectory``.
 
-    The rounds need not be those that ``record`` asks for. Memory is that of the chosen rounds and runs: K + 4 numbers of 4 bytes
+    The rounds need not be those of ``record``. Memory is that of the chosen rounds and runs: K + 4 numbers of 4 bytes
     for each round of each run. More than 1 GB raises a warning that states the bytes, and more than the machine has an error, both
     before the first round.
 

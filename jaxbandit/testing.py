@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._checks.dry_run import (
+    ADAPTED,
     TOLERANCE,
     a_round,
     a_signal,
@@ -23,6 +24,7 @@ from jaxbandit._checks.dry_run import (
     delays_of,
     some_arms,
     some_rounds,
+    stateless,
     try_delays,
     try_learner,
     try_losses,
@@ -33,9 +35,9 @@ from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
-from jaxbandit.delays import ArmDependent, Delays, Fixed, PacketLoss, UniformRandom
-from jaxbandit.learners.base import Learner, LearnerLike, TakesSums, as_learner, signals_read
-from jaxbandit.losses import Bernoulli, DifferentiableLosses, IntermediateStates, Losses, ShowsSignals
+from jaxbandit.delays import ArmDependent, Delays, Fixed, KnownAtAction, PacketLoss, ShowsDelays, UniformRandom
+from jaxbandit.learners.base import Learner, LearnerLike, ReadsDelays, TakesSums, as_learner, is_a, signals_read
+from jaxbandit.losses import AdaptiveLosses, Bernoulli, DifferentiableLosses, IntermediateStates, Losses, ShowsSignals
 from jaxbandit.losses.base import second_moment
 
 ROUNDS, RUNS = 200, 8
@@ -101,7 +103,9 @@ def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
     check_outside_transformations("check_losses", losses)
     validate_losses(losses)
     try_losses(losses, rounds)
-    name, law, at = _name("losses", losses), canonical(losses), some_rounds(rounds, losses.length)[[0, -1]]
+    name, law, at = _name("losses", losses), stateless(canonical(losses)), some_rounds(rounds, losses.length)[[0, -1]]
+    if isinstance(losses, AdaptiveLosses):
+        _check_adaptive(name, canonical(losses))
     _check_deterministic(name, "expected", lambda law, t: law.expected(t), law, jnp.int32(1))
     _check_deterministic(name, "sample", lambda law, t: _samples(law, t, 4)[0], law, jnp.int32(1))
     for t in at:
@@ -126,7 +130,27 @@ def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
     means = np.asarray(jax.vmap(law.expected)(jnp.asarray(some_rounds(rounds, losses.length))))
     if losses.stationary and np.abs(means - means[0]).max() > TOLERANCE:
         raise ValueError(f"{name}: stationary is True, but expected(t) moves; leave stationary out of the class")
-    _check_batches(name, lambda law: (law.expected(jnp.int32(1)), _samples(law, jnp.int32(1), 4)[0]), losses)
+    _check_batches(name, lambda law: _once(stateless(law)), losses)
+
+
+def _once(law: Losses) -> tuple[jax.Array, jax.Array]:
+    return law.expected(jnp.int32(1)), _samples(law, jnp.int32(1), 4)[0]
+
+
+def _check_adaptive(name: str, law: AdaptiveLosses) -> None:
+    """Raise if the state of one run depends on the arms of the others."""
+    arm = jnp.asarray(np.random.default_rng(0).integers(0, law.num_arms, (ADAPTED, 4)), jnp.int32)
+
+    @jax.jit
+    def means(law: AdaptiveLosses, arm: jax.Array) -> jax.Array:
+        state = law.init(arm.shape[1:])
+        for t in range(1, 9):
+            state = law.update(state, jnp.int32(t), arm[t - 1])
+        return law.expected_after(state, jnp.int32(9))
+
+    together, alone = means(law, arm), jnp.concatenate([means(law, arm[:, run : run + 1]) for run in range(4)], 1)
+    if not np.allclose(together, alone, atol=TOLERANCE):
+        raise ValueError(f"{name}: update lets the losses of one run depend on the arms of the others; use no sums over runs")
 
 
 def _samples(law: Losses, t: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
@@ -141,7 +165,7 @@ def _samples(law: Losses, t: jax.Array, count: int) -> tuple[jax.Array, jax.Arra
 
 
 def _noise(law: Losses, shape: tuple[int, ...]) -> jax.Array:
-    """What losses and signals are drawn from: uniform numbers, or keys where the law asks for them."""
+    """The random inputs of losses and signals: uniform numbers, or keys where the loss model requires them."""
     key = jax.random.key(7)
     return jax.random.split(key, shape) if law.needs_key else jax.random.uniform(key, shape, float_dtype(), 1e-7, 1)
 
@@ -220,6 +244,13 @@ def laws_to_play(num_arms: int) -> list[Delays]:
     return [Fixed(3), ArmDependent((UniformRandom(0, 4), *[PacketLoss(0.2, delay=2)] * (num_arms - 1)))]
 
 
+def delays_to_play(learner: Learner, law: Delays) -> Delays | None:
+    """``law``; where the learner reads delays, the same with delays known at action time, None if they cannot be."""
+    if not is_a(learner, ReadsDelays) or isinstance(law, ShowsDelays):
+        return law
+    return KnownAtAction(law) if law.oblivious else None
+
+
 def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
     """Bernoulli losses with these means; where the learner reads signals, plays show some, of which arm i shows those next to it."""
     arms, signals = len(means), signals_read(learner)
@@ -260,8 +291,11 @@ def check_learner(learner: LearnerLike, *, num_arms: int = 3, delays: Iterable[D
     if isinstance(full, TakesSums):
         _check_sums(name, full, num_arms)
     for law in laws_to_play(num_arms) if delays is None else delays:
+        law = delays_to_play(full, law)
+        if law is None:
+            continue
         if full.watches_plays and law.may_lose and not law.oblivious:
-            continue  # such a game is refused: who waits cannot be known
+            continue  # refused: which observations are outstanding is not known
         _check_play(name, learner, law, num_arms)
 
 
@@ -292,7 +326,9 @@ def _check_watching(name: str, full: Learner, num_arms: int) -> None:
         asked.append(s)
         return jnp.zeros(jnp.broadcast_shapes(jnp.shape(s), (4,)), bool)
 
-    jax.eval_shape(lambda full: full.act(full.init(num_arms, (4,)), a_round((4,), is_outstanding=is_outstanding)), full)
+    jax.eval_shape(
+        lambda full: full.act(full.init(num_arms, (4,)), a_round((4,), is_outstanding=is_outstanding, learner=full)), full
+    )
     if asked and not full.watches_plays:
         raise ValueError(f"{name}: act calls round.is_outstanding, so say watches_plays = True in the class")
 
@@ -304,14 +340,14 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
     @jax.jit
     def observed(full: Learner) -> tuple[Any, Any, list[Any]]:
         first = full.init(num_arms, runs)
-        _, memo, state = full.act(first, a_round(runs))
+        _, memo, state = full.act(first, a_round(runs, learner=full))
         memo, state = a_signal(full, state, memo, runs)
-        state = full.observe(state, an_observation(runs, memo, arrived=True))
-        _, memo, state = full.act(state, a_round(runs, 2))
+        state = full.observe(state, an_observation(runs, memo, True, full, num_arms))
+        _, memo, state = full.act(state, a_round(runs, 2, learner=full))
         memo, state = a_signal(full, state, memo, runs, 2)
-        arrived = an_observation(runs, memo, arrived=True)
+        arrived = an_observation(runs, memo, True, full, num_arms)
         added = [jax.tree.map(jnp.subtract, full.observe(one, arrived), one) for one in (first, state)] if full.adds_only else []
-        return state, full.observe(state, an_observation(runs, memo, arrived=False)), added
+        return state, full.observe(state, an_observation(runs, memo, False, full, num_arms)), added
 
     before, after, added = observed(full)
     places = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(before)]
@@ -336,8 +372,8 @@ def _check_sums(name: str, full: Learner, num_arms: int) -> None:
 
     @jax.jit
     def observed(full: Learner) -> tuple[Any, Any]:
-        _, memo, state = full.act(full.init(num_arms, runs), a_round(runs))
-        whole = an_observation(runs, memo, arrived=True)
+        _, memo, state = full.act(full.init(num_arms, runs), a_round(runs, learner=full))
+        whole = an_observation(runs, memo, True, full, num_arms)
         nobody = whole._replace(origin=whole.origin + 5, arm=whole.arm - 1, probability=whole.probability / 2)
         first, second = nobody._replace(loss=0.25 * whole.loss), whole._replace(loss=0.75 * whole.loss)
         return full.observe(state, nobody), full.observe(full.observe(state, first), second)

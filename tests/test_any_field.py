@@ -148,10 +148,12 @@ def any_fields(draw):
 
 def play(kind, made):
     parts = {**GOOD, kind: made}
-    if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3):
+    if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3 | jb.ProgressiveThompson):
         parts["losses"] = LAW_OF_STATES
     if isinstance(made, jb.delays.CompositeFeedback):
         parts["learner"] = jb.CoLo(jb.TsallisINF(), 2)
+    if isinstance(made, jb.DoublingSkipper):
+        parts["delays"] = jb.delays.KnownAtAction(GOOD["delays"])
     result = jb.simulate(
         parts["learner"], parts["losses"], parts["delays"], rounds=40, runs=2, seed=0, record=2, probabilities=True
     )

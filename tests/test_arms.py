@@ -12,7 +12,7 @@ from jaxbandit._core import arms
 draw = jax.jit(arms.draw)
 FEW, MORE = [1, 2, 16, 17, 100], [15, 31, 1000]
 SIZES = pytest.mark.parametrize("num_arms", [*FEW, *(pytest.param(size, marks=pytest.mark.slow) for size in MORE)])
-SHAPES = pytest.mark.parametrize("shape", [(), (5,)], ids=["one", "five"])
+SHAPES = pytest.mark.parametrize("shape", [pytest.param((), marks=pytest.mark.thorough), (5,)], ids=["one", "five"])
 LAST = np.float32(1 - 2.0**-24)  # the largest uniform number there is in float32
 EPS = np.finfo(np.float32).eps
 

@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._engine import blocks
-from jaxbandit._engine.compile_ahead import compile_ahead
-from jaxbandit._engine.player import Player
-from jaxbandit._engine.set_up import checked_game
 
 SCRIPT = """
 import sys, numpy as np, jaxbandit as jb
@@ -79,29 +75,3 @@ def test_the_folder_of_the_user_stays(monkeypatch):
 def test_using_all_cores_is_said_to_be_unnecessary():
     with pytest.warns(DeprecationWarning, match="unnecessary"):
         assert jb.use_all_cores() >= 1
-
-
-def test_programs_compiled_ahead_are_those_of_simulate(monkeypatch):
-    """Rejects shapes, devices or record widths other than those that simulate asks for: it would trace once more."""
-    learners, losses = [jb.TsallisINF(), jb.DelayedUCB1()], jb.losses.Bernoulli([0.3, 0.5, 0.4])
-    laws = [jb.delays.Fixed(3), jb.delays.Geometric(3.0, bound=15)]
-    key, traced, original = jax.random.key(0), [], Player.advance
-
-    def counted(self, game, *arguments):
-        traced.append(type(game.learner).__name__)
-        return original(self, game, *arguments)
-
-    monkeypatch.setattr(Player, "advance", counted)
-    blocks.advance.clear_cache()
-    games = [
-        checked_game(learner, losses, law, rounds=40, key=key, runs=300, first_run=0, values_per_run=True)
-        for learner in learners
-        for law in laws
-    ]
-    compile_ahead(games, rounds=40, record=[10, 40])
-    ahead = len(traced)
-    assert ahead >= 4
-    for learner in learners:
-        for law in laws:
-            jb.simulate(learner, losses, law, rounds=40, runs=300, key=key, record=[10, 40])
-    assert len(traced) == ahead

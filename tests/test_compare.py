@@ -250,3 +250,26 @@ def test_an_error_in_one_game_is_that_of_the_comparison():
 def test_not_inside_transformations():
     with pytest.raises(TypeError, match="compare cannot be called inside jit"):
         jax.jit(lambda alpha: jb.compare([jb.DelayedUCB1(alpha), jb.Uniform()], LOSSES, DELAYS, runs=9, **OPTIONS))(2.0)
+
+
+def test_runs_without_a_finite_regret_raise():
+    """Rejects a comparison that is NaN, and one that leaves these runs out: failed runs would count for nothing."""
+    game = jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(2)
+    one, other = (jb.simulate(learner, *game, rounds=20, runs=8, seed=0) for learner in (jb.Uniform(), jb.TsallisINF()))
+    for value in (np.nan, np.inf):
+        regret = other.regret.copy()
+        regret[-1, 3] = value
+        wrong = dataclasses.replace(other, regret=regret)
+        for given in ({"a": one, "b": wrong}, {"a": one.to_xarray(), "b": wrong.to_xarray()}):
+            with pytest.raises(ValueError, match=f"'b' is {value} in run 3 \\(1 of 8 runs\\)"):
+                jb.compare(given)
+
+
+def test_a_run_that_is_there_twice_raises():
+    """Rejects pairs of a run with itself, which count it twice."""
+    game = jb.losses.Bernoulli([0.3, 0.6]), jb.delays.Fixed(2)
+    one, other = (jb.simulate(learner, *game, rounds=20, runs=8, seed=0) for learner in (jb.Uniform(), jb.TsallisINF()))
+    with pytest.raises(ValueError, match="run 0 is there twice"):
+        jb.compare({"a": one.to_xarray().isel(run=[0, 0, 1]), "b": other})
+    with pytest.raises(ValueError, match="'b' and 'a' have 1 run in common"):
+        jb.compare({"a": one.take_runs(0, 1), "b": other.take_runs(0, 1)})

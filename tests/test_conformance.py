@@ -339,7 +339,9 @@ LAWS = [
     L.Corrupted(L.Bernoulli(MEANS), budget=50.0),
     L.Drifting(MEANS, MEANS[::-1], rounds=300),
     L.IntermediateStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
+    L.ClickThenPurchase(clicks=MEANS, purchases=[0.9, 0.1, 0.5]),
     L.ZeroInflated([MEANS], [1], [[0.5, 1.0]] * 3),
+    L.RepeatedGame([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], rate=0.3),
     D.Fixed(7),
     D.UniformRandom(2, 9),
     D.UniformRandom(2, 9, shared=True),
@@ -356,6 +358,7 @@ LAWS = [
     D.EmpiricalByArm([[1, 2], [3, 40], [0, 9]]),
     D.DelayAsPayoff(20),
     D.CompositeFeedback([0.5, 0.2, 0.3]),
+    D.KnownAtAction(D.Geometric(4.0)),
 ]
 
 

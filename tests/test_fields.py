@@ -12,6 +12,7 @@ import jaxbandit as jb
 from jaxbandit._checks.inputs import check_fields
 from jaxbandit._core.fields import Limits, given, limits, number, pytree_dataclass, static
 from jaxbandit.learners.base import signals_read
+from jaxbandit.testing import delays_to_play
 
 KEY = jax.random.key(0)
 ARMS, ROUNDS = 3, 200
@@ -41,6 +42,8 @@ GIVEN = {
     "scale": 7,
     "window": 9,
     "transitions": STATES,
+    "clicks": [0.2, 0.5, 0.6],
+    "purchases": [0.5, 0.9, 0.1],
     "start": [0.2, 0.5, 0.6],
     "end": [0.6, 0.5, 0.2],
     "rounds": 100,
@@ -50,7 +53,13 @@ GIVEN = {
     "values": [[0.5, 1.0], [0.2, 0.4], [0.1, 0.9]],
     "no_conversion": jb.delays.Fixed(1),
     "conversion": jb.delays.UniformRandom(0, 4),
+    "matrix": [[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]],
 }
+BASES = (
+    (jb.learners.Learner, jb.TsallisINF()),
+    (jb.losses.Losses, jb.losses.Bernoulli(GIVEN["means"])),
+    (jb.delays.Delays, jb.delays.Fixed(3)),
+)
 
 
 def example(cls):
@@ -62,7 +71,7 @@ def example(cls):
         if field.metadata.get("fact"):
             values[field.name] = FACTS[field.metadata["fact"]]
         elif field.name == "base":
-            values["base"] = jb.TsallisINF() if issubclass(cls, jb.learners.Learner) else jb.losses.Bernoulli(GIVEN["means"])
+            values["base"] = next(base for kind, base in BASES if issubclass(cls, kind))
         elif field.name == "laws":
             values["laws"] = [jb.delays.Fixed(1), jb.delays.Fixed(3), jb.delays.UniformRandom(0, 4)]
         elif cls is jb.losses.IntermediateStates and field.name == "losses":
@@ -108,7 +117,7 @@ def test_learners_at_the_ends_of_their_ranges(cls, field):
     for value in ends(field):
         value = np.full(np.shape(vars(learner)[field.name]) or ARMS, value) if limits(field).axes else value
         losses = LAW_OF_STATES if signals_read(learner) else jb.losses.Bernoulli([0.2, 0.5, 0.6])
-        play(dataclasses.replace(learner, **{field.name: value}), losses, jb.delays.UniformRandom(0, 5))
+        play(dataclasses.replace(learner, **{field.name: value}), losses, delays_to_play(learner, jb.delays.UniformRandom(0, 5)))
 
 
 @pytest.mark.thorough

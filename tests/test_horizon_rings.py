@@ -38,7 +38,7 @@ GAMES = {
     "shared": (jb.BestOfBothWorlds(16), jb.delays.UniformRandom(0, 150, bound=BOUND, shared=True)),
     "own": (jb.DelayedUCB1(), Slow()),
 }
-IN_SHORT = ("aged", "slots", "own")
+IN_SHORT = ("aged", "slots")
 
 
 def simulate(name, rounds, **options):

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
+from jaxbandit.advice.scenarios import scenarios
 from jaxbandit.logs.dependence import STRENGTHS, by_arm, dependence, pooling, quantiles
 
 
@@ -62,3 +63,17 @@ def test_empirical_delays_by_arm():
     jb.check_delays(nested)
     with pytest.raises(ValueError, match="2 rows for 3 arms; give one row for each arm"):
         jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5, 0.6]), law, rounds=5, runs=1, seed=0)
+
+
+def test_failures_that_are_reported_have_delays_by_arm(tmp_path):
+    """With a window, failures may still be reported before it closes. Rejects delays of failures that are pooled across the arms."""
+    random, rows = np.random.default_rng(0), ["arm,action_time,feedback_time,value"]
+    for start in range(2000):
+        arm = start % 2
+        wait = (5, 60)[arm] * random.uniform(0.8, 1.2)
+        rows.append(f"{'ab'[arm]},{start},{start + wait},{int(random.uniform() < 0.1)}")
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    log = jb.load_log(tmp_path / "log.csv", arm="arm", reward="value", window=100)
+    np.testing.assert_allclose(np.median(np.asarray(log.delays.no_conversion.delays), -1), [5, 60], atol=2)
+    draws = scenarios(log, 400, 8, (0,))[0].delays.no_conversion
+    np.testing.assert_allclose(np.median(np.asarray(draws.delays), 1)[:, 0], [5, 60], atol=2)

@@ -61,3 +61,18 @@ def test_the_remedy_works():
         for factor in (24.0, 1.0)
     )
     assert lowered.high[-1] < 0.8 * paper.low[-1]
+
+
+def test_a_rate_of_state_exp3_above_its_condition():
+    """Rejects a condition with e·d in place of e(d + 1), and one that is applied to copies without delay."""
+    states = [[0.5, 0.5], [0.1, 0.9]]
+    losses, least = (
+        jb.losses.IntermediateStates(states, jb.losses.Bernoulli([0.2, 0.8])),
+        2 * math.e**2 * 11**2 * math.log(2) / 12,
+    )
+    (note,) = notes(jb.StateExp3(states, math.floor(least) - 1, 10), losses, 50)
+    assert "1/(e(d + 1)) = 0.03344" in note
+    assert notes(jb.StateExp3(states, math.ceil(least) + 1, 10), losses, 50) == []
+    assert notes(jb.StateExp3(states, math.floor(least) - 1, 10, scale=0.9), losses, 50) == []
+    assert notes(jb.BOLD(jb.StateExp3(states, 2, 0), capacity=11), losses, 50) == []
+    assert notes(jb.EstimatedStateExp3(2, 10, 10), losses, 50) == [], "no rate of it is analysed"

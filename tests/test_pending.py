@@ -119,9 +119,14 @@ def check_rollout(rollout, law, key, rounds, watched):
 
 
 SLOW = {"pareto", "uniform, as long as the game"}  # the paths of others, once more
+QUICK = {"fixed", "geometric", "trace", "arms"}
 
 
-@pytest.mark.parametrize("family", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FAMILIES])
+def marks_of(family):
+    return pytest.mark.slow if family in SLOW else () if family in QUICK else pytest.mark.thorough
+
+
+@pytest.mark.parametrize("family", [pytest.param(name, marks=marks_of(name)) for name in FAMILIES])
 def test_every_play_is_delivered_once_and_in_time(family):
     """At least 200 random laws over all families, each with its own key and horizon."""
     learner, laws = FAMILIES[family]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._engine import blocks
+from jaxbandit._engine import blocks, choose
 from jaxbandit.extend import float_dtype, number, pytree_dataclass
 
 EACH, ROUNDS = 40, 200
@@ -24,11 +24,13 @@ def packed():
     return jb.BestOfBothWorlds(31, factor=factor), jb.losses.Bernoulli(means), jb.delays.Geometric(mean, bound=31)
 
 
-@pytest.mark.parametrize("platform", ["cpu", pytest.param("gpu", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_four_settings_in_one_launch_are_four_launches(monkeypatch, platform):
     count = EACH * len(CELLS)
     alone = [jb.simulate(*cell(*one), rounds=ROUNDS, runs=count, key=KEY, record=[50, ROUNDS]) for one in CELLS]
     monkeypatch.setattr(blocks, "platform", lambda: platform)
+    monkeypatch.setattr(choose, "ACCELERATOR_BLOCKS", ((32, 256),))
     together = jb.simulate(*packed(), rounds=ROUNDS, runs=count, key=KEY, record=[50, ROUNDS])
     assert together.program["evaluation"] == ("arrays" if platform == "cpu" else "unrolled")
     agree = []
@@ -175,6 +177,14 @@ ENVIRONMENTS = {
     "clipped normal": lambda v: (jb.losses.ClippedNormal([0.3, 0.5], np.full(2, 0.1 + 0.2 * v)), jb.delays.Fixed(2)),
     "constrained": lambda v: (jb.losses.StochasticallyConstrained(0.2 + 0.2 * v, 2), jb.delays.Fixed(2)),
     "switching": lambda v: (jb.losses.Switching(np.array([[0.2, 0.6], [0.7, 0.3]]) + 0.1 * v, [1, 20]), jb.delays.Fixed(2)),
+    "switching at other rounds": lambda v: (  # a sum over all starts, of all runs, would leave every run in the last phase
+        jb.losses.Switching([[0.2, 0.6], [0.7, 0.3], [0.1, 0.9]], [1, 20, 30 + int(20 * v)]),
+        jb.delays.Fixed(2),
+    ),
+    "switching at other rounds and means": lambda v: (
+        jb.losses.Switching(np.array([[0.2, 0.6], [0.7, 0.3]]) + 0.1 * v, [1, 20 + int(30 * v)]),
+        jb.delays.Fixed(2),
+    ),
     "drifting": lambda v: (jb.losses.Drifting(np.array([0.2, 0.6]) + 0.1 * v, [0.7, 0.3], 50), jb.delays.Fixed(2)),
     "corrupted": lambda v: (jb.losses.Corrupted(jb.losses.Bernoulli(np.array([0.3, 0.5]) + 0.2 * v), 9, 3), jb.delays.Fixed(2)),
     "fixed": lambda v: (jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(2 + 5 * v, bound=7)),
@@ -207,10 +217,14 @@ def each_run(make, values):
     return jax.tree.map(lambda *leaves: beside(*map(np.asarray, leaves)), *alone)
 
 
-QUICK = {"bernoulli", "fixed, moving means", "geometric"}
+QUICK = {"bernoulli", "switching at other rounds", "fixed, moving means", "geometric"}
 
 
-@pytest.mark.parametrize("learner", [jb.BestOfBothWorlds(7, 1.0, 1.0), jb.TsallisINF("rv")], ids=["adds", "rv"])
+@pytest.mark.parametrize(
+    "learner",
+    [jb.BestOfBothWorlds(7, 1.0, 1.0), pytest.param(jb.TsallisINF("rv"), marks=pytest.mark.thorough)],
+    ids=["adds", "rv"],
+)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.thorough) for n in ENVIRONMENTS])
 def test_runs_with_their_own_environment_are_the_runs_of_these_environments(name, learner):
     """Rejects numbers that are read of another run, minima over runs, and counts that runs share although their delays differ."""

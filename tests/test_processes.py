@@ -25,7 +25,9 @@ print("child", os.waitpid(child, 0)[1])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs fork")
-@pytest.mark.parametrize(("started", "said"), [(True, "forked after JAX had started"), (False, "2\n")])
+@pytest.mark.parametrize(
+    ("started", "said"), [(True, "forked after JAX had started"), pytest.param(False, "2\n", marks=pytest.mark.thorough)]
+)
 def test_a_forked_process(started, said):
     script = FORK.format(started=started)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=300)
@@ -44,6 +46,7 @@ print(before > 5, len(jax.devices()[0].client.live_executables()) <= 1)
 """
 
 
+@pytest.mark.thorough
 def test_no_program_is_kept_when_jax_drops_its_caches():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, timeout=300)
     assert done.stdout == "True True\n", done.stderr

@@ -29,7 +29,11 @@ def test_the_program_of_a_block_carries_the_mark():
     assert marked > plain
 
 
-@pytest.mark.parametrize("learner", [jb.TsallisINF("rv"), jb.QPMD(jb.TsallisINF(), 20)], ids=["compiles", "has a scatter"])
+@pytest.mark.parametrize(
+    "learner",
+    [pytest.param(jb.TsallisINF("rv"), marks=pytest.mark.thorough), jb.QPMD(jb.TsallisINF(), 20)],
+    ids=["compiles", "has a scatter"],
+)
 def test_numbers_and_record_of_the_execution(learner, monkeypatch):
     """Where XLA cannot emit one function, the program is compiled as usual, and the Result says so."""
     options = dict(rounds=60, runs=20, seed=0, record=[30, 60])

@@ -182,7 +182,7 @@ PRECISION = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["flo
 @pytest.mark.parametrize(
     ("num_arms", "count"),
     [
-        (1, 50),
+        pytest.param(1, 50, marks=pytest.mark.thorough),
         pytest.param(2, 500, marks=pytest.mark.thorough),
         (3, 500),
         pytest.param(10, 500, marks=pytest.mark.thorough),
@@ -302,6 +302,7 @@ def test_warm_solver_recovers_from_a_thousand_observations_at_once(num_arms, lea
     assert error[since >= 3].max() <= 2e-6
 
 
+@pytest.mark.thorough
 def test_warm_solver_with_a_delay_of_a_thousand():
     x, exact, residual = trajectory(jb.TsallisINF(), 10, jb.delays.Fixed(1000), 2500, 8)
     assert warm_error(x, exact).max() <= 2e-6

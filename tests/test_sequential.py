@@ -8,40 +8,46 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._engine.until import regret_limits
-from jaxbandit.results.sequential import TRUNCATION, bets, confidence_interval, log_capital, looks, p_value
+from jaxbandit.results import sequential
+from jaxbandit.results.sequential import SHARES, WEIGHTS, confidence_interval, log_capital, looks, p_value
 from jaxbandit.results.stopping import Until
 
 
-def capitals(values, mean, level):
-    """K⁺ and K⁻ after each value, as the formulas of the module say them, one value at a time."""
-    total, squares, up, down, found = 0.5, 0.25, 1.0, 1.0, []
-    for n, value in enumerate(values):
-        bet = math.sqrt(2 * math.log(2 / level) / (squares / (n + 1) * (n + 1) * math.log(n + 2)))
-        up *= 1 + min(bet, TRUNCATION / mean) * (value - mean)
-        down *= 1 - min(bet, TRUNCATION / (1 - mean)) * (value - mean)
-        total += value
-        squares += (value - total / (n + 2)) ** 2
-        found.append((up, down))
+def capitals(values, mean):
+    """K⁺ and K⁻ after each value, as the formulas of the module say them, one value and one share at a time."""
+    up, down, found = list(WEIGHTS), list(WEIGHTS), []
+    for value in values:
+        for place, share in enumerate(SHARES):
+            up[place] *= 1 + share * (value - mean) / mean
+            down[place] *= 1 - share * (value - mean) / (1 - mean)
+        found.append((math.fsum(up), math.fsum(down)))
     return np.array(found)
 
 
 def test_capitals_are_martingales():
-    """Rejects bets that look at the value they are placed on, and bets whose truncation lets the capital become negative."""
+    """Rejects weights that do not add up to 1, and shares with which the capital becomes negative."""
     points, chances = (0.0, 0.1, 1.0), (0.3, 0.5, 0.2)
     mean = sum(p * x for p, x in zip(chances, points))
     expected = np.zeros((6, 2))
     for outcome in itertools.product(range(3), repeat=6):
         weight = math.prod(chances[i] for i in outcome)
         values = np.array([points[i] for i in outcome])
-        stakes = bets(values, 0.05)
-        up = np.cumprod(1 + np.minimum(stakes, TRUNCATION / mean) * (values - mean))
-        down = np.cumprod(1 - np.minimum(stakes, TRUNCATION / (1 - mean)) * (values - mean))
-        assert min(up.min(), down.min()) >= 0
-        np.testing.assert_allclose(np.stack([up, down], 1), capitals(values, mean, 0.05), rtol=1e-12)
-        np.testing.assert_allclose(log_capital(values, stakes, mean), max(0.0, np.log(up).max()), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(log_capital(1 - values, stakes, 1 - mean), max(0.0, np.log(down).max()), rtol=1e-9, atol=1e-12)
-        expected += weight * np.stack([up, down], 1)
+        both = capitals(values, mean)
+        assert both.min() >= 0
+        np.testing.assert_allclose(log_capital(values, mean), max(0.0, np.log(both[:, 0]).max()), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(log_capital(1 - values, 1 - mean), max(0.0, np.log(both[:, 1]).max()), rtol=1e-9, atol=1e-12)
+        expected += weight * both
     np.testing.assert_allclose(expected, 1, rtol=1e-12)
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    values = np.random.default_rng(3).beta(2, 5, size=700)
+    whole = log_capital(values, 0.2)
+    monkeypatch.setattr(sequential, "CHUNK", 64)
+    assert log_capital(values, 0.2) == pytest.approx(whole, rel=1e-12)
+    assert log_capital(values, 0.2, enough=3.0) >= 3.0
+    assert log_capital(np.zeros(4), 0.0) == 0
+    assert log_capital(np.array([0.0, 1e-9]), 0.0) == np.inf
 
 
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (-3.0, 5.0)])
@@ -51,11 +57,11 @@ def test_the_interval_is_what_is_not_rejected(limits):
     found = confidence_interval(low + (high - low) * values, limits, 0.1)
     ends = (np.array(found) - low) / (high - low)
     for mean in np.linspace(0.01, 0.99, 197):
-        rejected = capitals(values, mean, 0.1).max() >= 2 / 0.1
+        rejected = capitals(values, mean).max() >= 2 / 0.1
         if np.abs(ends - mean).min() > 1e-6:
             assert rejected == (not ends[0] < mean < ends[1])
-        p = p_value(low + (high - low) * values, limits, low + (high - low) * mean, 0.1)
-        assert p == pytest.approx(min(1, 2 / max(1, capitals(values, mean, 0.1).max())), rel=1e-9)
+        p = p_value(low + (high - low) * values, limits, low + (high - low) * mean)
+        assert p == pytest.approx(min(1, 2 / max(1, capitals(values, mean).max())), rel=1e-9)
 
 
 def test_intervals_shrink_and_p_values_fall():

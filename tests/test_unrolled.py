@@ -1,5 +1,7 @@
 """Rounds in the forms of accelerators, played on the CPU, against the form on arrays: the same runs up to rounding."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._core.fields import canonical, pytree_dataclass
-from jaxbandit._engine import blocks
+from jaxbandit._engine import blocks, choose
 from jaxbandit._engine.choose import choose_execution, fitted
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
@@ -32,10 +34,19 @@ GAMES = {
     "table": (jb.BestOfBothWorlds(7), L.Table(np.tile(MEANS, (ROUNDS, 1))), D.Trace(np.arange(ROUNDS) % 7, bound=7)),
     "lost": (jb.TsallisINF(), L.Bernoulli(MEANS), D.PacketLoss(0.6, 3)),
     "states": (jb.StateExp3(CHANCES, 150, 6), STATES, GEOMETRIC),
+    "two stages": (jb.ProgressiveThompson(), L.ClickThenPurchase(MEANS, MEANS[::-1]), GEOMETRIC),
     "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.CompositeFeedback([0.1, 0.2, 0.3, 0.4])),
     "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
     "window": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers
     "window, a delay for each play": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), GEOMETRIC),
+    "full information": (jb.DelayedHedge(), L.Bernoulli(MEANS), GEOMETRIC),
+    "known delays": (jb.DoublingSkipper(), L.Bernoulli(MEANS), D.KnownAtAction(GEOMETRIC)),
+    "adaptive losses": (
+        jb.DelayedExp3(),
+        L.RepeatedGame(np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1], [0.6, 0.4]]), 0.3),
+        D.Fixed(4),
+    ),
+    "delay-adapted": (jb.TsallisINF("delay-adapted"), L.Bernoulli(MEANS), GEOMETRIC),
     "one arm": (jb.BestOfBothWorlds(2), L.Bernoulli([0.4]), D.Fixed(2)),
 }
 
@@ -174,6 +185,7 @@ class Sorts(Learner):
 
 def test_what_is_not_known_is_played_on_arrays_with_a_note(monkeypatch):
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    monkeypatch.setattr(choose, "ACCELERATOR_BLOCKS", ((32, 8),))
     result = jb.simulate(Sorts(), L.Bernoulli([0.3, 0.5]), D.Fixed(2), rounds=5, runs=3, key=jax.random.key(0))
     assert result.program["evaluation"] == "arrays"
     assert "top_k" in result.program["note"]
@@ -199,8 +211,9 @@ def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
     assert here.program["platform"] == "cpu"
     assert here.program["block"] == 256
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
+    monkeypatch.setattr(choose, "ACCELERATOR_BLOCKS", ((32, 64),))
     there = jb.simulate(*GAMES["reduced variance"], **arguments)
-    assert (there.program["evaluation"], there.program["queue"], there.program["block"]) == ("unrolled", "slots", 1024)
+    assert (there.program["evaluation"], there.program["queue"], there.program["block"]) == ("unrolled", "slots", 64)
     assert np.mean(np.abs(here.regret - there.regret) < 1e-3 * (1 + here.regret)) > 0.95
     np.testing.assert_array_equal(here.total_delay, there.total_delay)
     there.save(tmp_path / "there.npz")
@@ -213,14 +226,30 @@ def test_simulate_in_the_form_of_a_gpu(monkeypatch, tmp_path):
         jb.simulate(*GAMES["reduced variance"], **(arguments | {"rounds": 140, "record": [140]}), resume=there)
 
 
-def test_blocks_are_as_large_as_memory_allows():
+def test_blocks_do_not_depend_on_the_number_of_runs_unless_memory_is_short():
+    """Rejects a block as large as the runs allow: the bits of a run would change with their number."""
     game = made(jb.BestOfBothWorlds(1023), L.Bernoulli(MEANS), D.Geometric(9.0, bound=1023))
-    sizes = [
-        choose_execution(game, "gpu", memory, runs=runs).block
-        for runs, memory in ((10, None), (10**6, 80 << 30), (10**6, 1 << 30))
-    ]
-    assert sizes == [1024, 65536, 8192]
+    few, many = (dataclasses.replace(game, runs=np.arange(runs, dtype=np.uint32)) for runs in (3, 10**6))
+    assert [choose_execution(one, "gpu", 80 << 30).block for one in (few, many)] == [16384, 16384]
+    assert [choose_execution(game, "gpu", memory).block for memory in (1 << 29, 1 << 28, 1)] == [8192, 1024, 1024]
+    assert [choose_execution(game, "gpu", 80 << 30, block=block).block for block in (65536, 8192, 8)] == [65536, 8192, 8]
+    assert [choose.block_size(arms, "gpu") for arms in (1, 2, 3, 10, 11, 32, 33, 100_000)] == [32768] * 2 + [16384] * 2 + [
+        65536
+    ] * 2 + [16384] * 2
     assert choose_execution(game, "cpu").block == 256
     assert choose_execution(game, "tpu").queue == "dense"
     many = made(jb.BestOfBothWorlds(1), L.Bernoulli(np.full(40, 0.5)), D.Fixed(1))
     assert choose_execution(many, "gpu").evaluation == "arrays"
+
+
+def test_up_to_32_arms_are_unrolled_if_a_round_is_short(monkeypatch):
+    """By shape alone, because the bits of a run depend on it. Rejects programs that take minutes to compile."""
+    game = made(jb.DelayedExp3(), L.Bernoulli(np.full(17, 0.5)), D.Fixed(3))
+    short = choose_execution(game, "gpu")
+    assert (short.evaluation, short.note) == ("unrolled", "")
+    monkeypatch.setattr(unrolled, "MOST_NUMBERS", 1000)
+    long = choose_execution(game, "gpu")
+    assert long.evaluation == "arrays"
+    assert long.note.endswith("numbers in a round: rounds are evaluated on arrays above 1,000")
+    program = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 5, lambda _, y: y * 2, x.sum() + x))(jnp.ones(7))
+    assert 1 + 7 + 7 < unrolled.count_numbers(program) < 40  # the sum, the addition, a turn, and the counter of the loop

@@ -273,6 +273,7 @@ def test_an_agent_of_edited_code_is_not_opened(own, tmp_path):
             agent._check_about("Agent.open", about)
 
 
+@pytest.mark.thorough
 def test_a_tuning_of_edited_code_is_not_resumed(own, tmp_path):
     text = LEARNER.replace("jb.Uniform", "jb.TsallisINF")
     options = {"rounds": 20, "runs": 4, "steps": 1, "seed": 0, "fresh_runs": 4, "audit": False, "file": tmp_path / "steps"}

@@ -29,6 +29,7 @@ from jaxbandit._io.files import write_whole
 from jaxbandit.cli.doctor import RUNS
 from jaxbandit.learners import REGISTRY
 from jaxbandit.learners.base import signals_read
+from jaxbandit.testing import delays_to_play
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
 D, L = jb.delays, jb.losses
@@ -44,11 +45,13 @@ GIVEN = {  # required inputs of learners, for a delay of 10
     "odaaf": (ROUNDS, 10),
     "opse": (ROUNDS,),
     "delayed-sapo": (ROUNDS,),
+    "tapered-ftrl": (ROUNDS,),
     "successive-elimination": (ROUNDS,),
     "phased-elimination": (ROUNDS,),
     "qpm-d": (jb.TsallisINF(), 32),
     "bold": (jb.TsallisINF(), 11),
     "colo": (jb.TsallisINF(), 10),
+    "full-information": (jb.TsallisINF(),),
     "limited-tracking": (jb.DelayedExp3(), 8, 10),
     "state-exp3": (np.eye(ARMS), ROUNDS, 10),
     "estimated-state-exp3": (ARMS, ROUNDS, 10),
@@ -69,6 +72,7 @@ LOSSES = {
     "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
     "delay-matched switching": L.DelayMatchedSwitching(10, ARMS),
     "drifting": L.Drifting(means(), means()[::-1], ROUNDS),
+    "click-then-purchase": L.ClickThenPurchase(1 - np.array(means()), [0.9] * ARMS),
     "intermediate-states": L.IntermediateStates(np.eye(ARMS), L.Bernoulli(means())),
 }
 DELAYS = {
@@ -93,29 +97,37 @@ def games() -> dict[str, Row]:
     """One part changes at a time, and learners also meet a delay for each play."""
     learners = {name: cls(*GIVEN.get(name, ())) for name, cls in REGISTRY.items()}
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
-    coins_of = {name: LOSSES["intermediate-states"] if signals_read(one) else coins for name, one in learners.items()}
-    made: dict[str, Row] = {f"{name}, fixed": (one, coins_of[name], fixed, None) for name, one in learners.items()}
+    by_signals = {0: coins, 2: LOSSES["click-then-purchase"], ARMS: LOSSES["intermediate-states"]}
+    coins_of = {name: by_signals[signals_read(one)] for name, one in learners.items()}
+    delays_of = {
+        name: {law: delays_to_play(one, DELAYS[law]) for law in ("fixed", "geometric")} for name, one in learners.items()
+    }
+    made: dict[str, Row] = {
+        f"{name}, fixed": (one, coins_of[name], delays_of[name]["fixed"], None) for name, one in learners.items()
+    }
     made["colo, pieces"] = (learners["colo"], coins, D.CompositeFeedback(np.full(11, 1 / 11)), None)
     made |= {f"bobw, losses {name}": (learners["bobw"], one, fixed, None) for name, one in LOSSES.items() if name != "bernoulli"}
     made |= {f"bobw, delays {name}": (learners["bobw"], coins, one, None) for name, one in DELAYS.items() if name != "fixed"}
     return made | {
-        f"{name}, geometric": (one, coins_of[name], DELAYS["geometric"], None) for name, one in learners.items() if name != "bobw"
+        f"{name}, geometric": (one, coins_of[name], delays_of[name]["geometric"], None)
+        for name, one in learners.items()
+        if name != "bobw"
     }
 
 
 def arms() -> dict[str, Row]:
-    """Both forms of a round, whichever would be chosen, and the form before there were any: arrays and lists."""
-    learner, made = jb.BestOfBothWorlds(10), {}
-    for count in (10, 2, 4, 16, 24, 32, 100):
+    """Both forms of a round in blocks of one size, whichever would be chosen, and the form before there were any: arrays and lists."""
+    learner, made, same = jb.BestOfBothWorlds(10), {}, {"block": RUNS, "note": ""}
+    for count in (10, 2, 4, 16, 17, 24, 32, 64, 100):
         for law in ("fixed", "geometric"):
             parts = learner, L.Bernoulli(means(count)), DELAYS[law]
-            if count <= 32:  # there the compiler takes two minutes of processor time
-                made[f"{count} arms, {law}, flat"] = (*parts, {"evaluation": "unrolled", "note": ""})
-            made[f"{count} arms, {law}, arrays"] = (*parts, {"evaluation": "arrays", "note": ""})
+            if count <= 32:  # there the compiler takes half a minute of processor time
+                made[f"{count} arms, {law}, flat"] = (*parts, {"evaluation": "unrolled", **same})
+            made[f"{count} arms, {law}, arrays"] = (*parts, {"evaluation": "arrays", **same})
             if law == "geometric" and count == 10:
                 made[f"{count} arms, {law}, arrays and lists"] = (
                     *parts,
-                    {"evaluation": "arrays", "queue": "listed", "note": ""},
+                    {"evaluation": "arrays", "queue": "listed", **same},
                 )
     return made
 

@@ -5,7 +5,8 @@
 Each setting is a process of its own, pinned to its cores, which compiles once and then plays whenever it is told to.
 Settings and peers take turns, so that a slow minute of the machine hits all of them alike; the table gives the median of
 each, and the median, least and greatest of the ratios taken turn by turn. Writes ``bench.md``, ``bench.json``, ``bench.png``.
-A GPU or TPU has tables of its own and no peers.
+The last tables of ``bench.md`` are those of :mod:`experiments.bench.calls`: what a user gets who prepares nothing.
+A GPU or TPU has tables of its own and no peers. Bitwise comparisons (``experiments/bench/bits.py``) end the report.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +27,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
+from experiments.bench import bits, calls
 from experiments.bench.report import Ratio, Tables, figure, report
 from jaxbandit._core.fields import facts
 from jaxbandit._engine import choose
@@ -32,7 +35,7 @@ from jaxbandit._io.files import write_whole
 from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import check_folder, check_new
 from jaxbandit.plots.panels import save_png
-from jaxbandit.testing import losses_to_play
+from jaxbandit.testing import delays_to_play, losses_to_play
 
 NAME = "python -m experiments.bench"
 OWN_PEERS = Path(__file__).parent / "peers"
@@ -101,7 +104,7 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Workload]]:
             law: Workload(law=law, rounds=5_000) for law in ("fixed", "bursts", "geometric, shared", "geometric", "packet loss")
         },
         "learner": {name: Workload(learner=name, rounds=2_000, runs=256) for name in learners},
-        "learner, a delay for each play": {
+        "learner, i.i.d. per-round delays": {
             name: Workload(learner=name, law="geometric", rounds=2_000, runs=256) for name in learners
         },
     }
@@ -110,7 +113,7 @@ def grids(learners: Sequence[str]) -> dict[str, dict[str, Workload]]:
 def device_grids(learners: Sequence[str], quick: bool) -> dict[str, dict[str, Workload]]:
     """The tables of a GPU or TPU: full blocks, but where the number of runs is varied."""
     sizes, full = (1_000, 10_000, 100_000, 1_000_000), choose.SIZES[-1]
-    laws = {"": "fixed", ", a delay for each play": "geometric"}
+    laws = {"": "fixed", ", i.i.d. per-round delays": "geometric"}
     return {
         **{
             f"runs{name}": {f"{n} runs": Workload(runs=n, law=law) for n in sizes[: 2 if quick else 4]}
@@ -158,13 +161,14 @@ def make(setting: Workload) -> tuple[Any, jb.losses.Losses, jb.delays.Delays]:
     if "transitions" in names:
         given["transitions"] = np.full((setting.arms, FACTS["signals"]), 1 / FACTS["signals"])
     learner = cls(**given)
-    return learner, losses_to_play(learner, means), delays
+    return learner, losses_to_play(learner, means), delays_to_play(learner, delays)
 
 
 def play(setting: Workload) -> None:
     """The worker: compile, then time one simulation for each line that comes in."""
     import resource  # not on Windows
 
+    warnings.simplefilter("ignore")  # few rounds: only the speed matters here
     if setting.block:
         choose.BLOCK = setting.block
     game = make(setting)
@@ -273,11 +277,15 @@ def find_peers(folder: Path | None, scratch: Path) -> dict[str, list[str]]:
     return peers
 
 
-def take_turns(peers: dict[str, list[str]], turns: int) -> dict[str, list[float]]:
-    """Rounds per second of every ratio setting and peer, in turns."""
+def take_turns(peers: dict[str, list[str]], turns: int, most_rounds: int) -> dict[str, list[float]]:
+    """Rounds per second of every ratio setting and peer, in turns; settings with more rounds than ``most_rounds`` are left out."""
     speeds: dict[str, list[float]] = {}
     cores = os.cpu_count() or 1
-    workers = {name: Worker(setting) for name, setting in RATIO_SETTINGS.items() if setting.cores <= cores}
+    workers = {
+        name: Worker(setting)
+        for name, setting in RATIO_SETTINGS.items()
+        if setting.cores <= cores and setting.rounds <= most_rounds
+    }
     try:
         for worker in workers.values():
             worker.turn()  # the first turn waits for the compiler and is not counted
@@ -296,15 +304,15 @@ def take_turns(peers: dict[str, list[str]], turns: int) -> dict[str, list[float]
 
 
 def time_grids(quick: bool, device: Device = "cpu") -> Tables:
-    """Each setting of each table, one after the other, the best of three."""
+    """Each setting of each table, one after the other, the better of two; ``quick``: two of each table, once."""
     tables: Tables = {}
     learners = ["bobw", "tsallis-inf"] if quick else list(jb.REGISTRY)
     for title, settings in (grids(learners) if device == "cpu" else device_grids(learners, quick)).items():
-        for name, setting in settings.items():
+        for name, setting in itertools.islice(settings.items(), 2 if quick else None):
             print(f"{title}: {name}", file=sys.stderr, flush=True)
             worker = Worker(setting, device)
             try:
-                rows = [worker.turn() for _ in range(1 if quick else 3)]
+                rows = [worker.turn() for _ in range(1 if quick else 2)]
             finally:
                 worker.stop()
             tables.setdefault(title, {})[name] = max(rows, key=lambda row: row["rounds_per_second"])
@@ -350,7 +358,7 @@ def bench(
     force
         Replace files that are already there.
     quick
-        Fewer turns and only two learners: some minutes.
+        Fewer turns, and two rows of each table: some two minutes.
     device
         What to time; a GPU or TPU is timed with full blocks, from 1,000 to 1,000,000 runs, without peers.
     peers
@@ -367,15 +375,19 @@ def bench(
     speeds: dict[str, list[float]] = {}
     if device == "cpu":
         with tempfile.TemporaryDirectory() as scratch:
-            speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 7)
+            speeds = take_turns(find_peers(peers, Path(scratch)), 2 if quick else 5, 10_000 if quick else 10**9)
     else:
         check_device(device)
     library = time_smpybandits(smpybandits)
     tables = time_grids(quick, device)
+    identical = bits.compare_on(PLATFORMS[device], short=quick)
     text = "\n".join(report(speeds, RATIOS, tables, library))
+    if device == "cpu":
+        text += "".join(f"\n\n{one(quick)}" for one in calls.TABLES.values())
+    text += "\n" + "\n".join(bits.lines(identical))
     print(text)
     write_whole(out / "bench.md", text + "\n")
-    about = {"device": device, **described(device), "turns": speeds, "tables": tables}
+    about = {"device": device, **described(device), "turns": speeds, "tables": tables, "bits": identical}
     write_whole(out / "bench.json", json.dumps(about, indent=1))
     save_png(figure(tables), out / "bench.png")
 

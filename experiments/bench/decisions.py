@@ -28,6 +28,9 @@ import numpy as np
 import jaxbandit as jb
 from jaxbandit._core.fields import facts
 
+# An agent does not support intermediate observations, delays known at action time and full information.
+UNSUPPORTED = (jb.extend.ReadsSignals, jb.extend.ReadsDelays, jb.extend.FullInformation)
+
 ARMS, WAIT, WARM_UP = 10, 10, 50
 LEARNERS = {"thompson": jb.DelayedThompson(), "ucb1": jb.DelayedUCB1(), "tsallis-inf rv": jb.TsallisINF("rv")}
 FLEET = 10_000
@@ -116,7 +119,7 @@ def every_learner() -> dict[str, Any]:
     others = {
         name: cls(**{field: given[fact] for field, fact in facts(cls).items() if fact in given})
         for name, cls in jb.REGISTRY.items()
-        if name not in wrapped and not issubclass(cls, jb.extend.ReadsSignals)  # what shows at once cannot be told to an agent
+        if name not in wrapped and not issubclass(cls, UNSUPPORTED)
     }
     return others | wrapped | {"tsallis-inf rv": jb.TsallisINF("rv"), "zimmert-seldin, skipping": jb.ZimmertSeldin(skipping=True)}
 

@@ -52,7 +52,7 @@ def report(speeds: dict[str, list[float]], ratios: Sequence[Ratio], tables: Tabl
         low, middle, high = (value / 1e6 for value in (min(values), statistics.median(values), max(values)))
         lines.append(f"| {name} | {middle:.3g} | {low:.3g} | {high:.3g} |")
     if speeds:
-        lines += ["", "| ratio, turn by turn | median | least | greatest | asked for |", "|---|---|---|---|---|"]
+        lines += ["", "| ratio, turn by turn | median | least | greatest | target |", "|---|---|---|---|---|"]
     for what, over, asked in ratios:
         if what in speeds and over in speeds:
             each = sorted(a / b for a, b in zip(speeds[what], speeds[over], strict=True))

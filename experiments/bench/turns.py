@@ -4,7 +4,7 @@
 
 For each setting there is one process for each checkout, pinned to the same core. They take turns, many short ones, and each says how
 much processor time its turn took, so that other load on the machine cancels to a large part. Printed is NEW's speed over OLD's:
-the geometric mean of the middle half of the turns, with its 95 % interval. What a call costs beside its rounds is in the last rows (one round, one block).
+the geometric mean of the middle half of the turns, with its 95% interval. What a call costs beside its rounds is in the last rows (one round, one block).
 """
 
 import argparse
@@ -52,19 +52,22 @@ class Setting:
     law: str = "fixed"
     rounds: int = 2_000
     runs: int = 512
+    per_run: bool = False  # the first hyperparameter has a value for each run
 
 
 def settings() -> Iterator[tuple[str, Setting]]:
     """What is compared, by name; each turn takes some tenths of a second."""
     for arms, rounds in ((2, 6_000), (10, 2_000), (100, 300)):
-        yield f"K={arms}, a fixed delay", Setting(arms=arms, rounds=rounds)
-        yield f"K={arms}, a delay for each play", Setting(arms=arms, rounds=rounds // 2, law="geometric")
+        yield f"K={arms}, fixed delay", Setting(arms=arms, rounds=rounds)
+        yield f"K={arms}, i.i.d. delays", Setting(arms=arms, rounds=rounds // 2, law="geometric")
+    for arms, rounds in ((2, 2_000), (10, 1_000), (16, 500)):
+        yield f"K={arms}, hyperparameter per run", Setting(arms=arms, rounds=rounds, per_run=True)
     for learner in LEARNERS:
-        yield f"{learner}, a fixed delay", Setting(learner, rounds=4_000)
-    for learner in ("bobw", "tsallis-inf", "ucb1"):
-        yield f"{learner}, a delay for each play", Setting(learner, rounds=2_000, law="geometric")
-    yield "a call of one round", Setting(rounds=1, runs=256)
-    yield "a call of one round, a delay for each play", Setting(rounds=1, runs=256, law="geometric")
+        yield f"{learner}, fixed delay", Setting(learner, rounds=4_000)
+    for learner in LEARNERS:
+        yield f"{learner}, i.i.d. delays", Setting(learner, rounds=2_000, law="geometric")
+    yield "call of one round", Setting(rounds=1, runs=256)
+    yield "call of one round, i.i.d. delays", Setting(rounds=1, runs=256, law="geometric")
 
 
 def work(setting: Setting) -> None:
@@ -73,13 +76,17 @@ def work(setting: Setting) -> None:
     import warnings
 
     import jax
+    import numpy as np
 
     import jaxbandit as jb
 
     warnings.simplefilter("ignore")  # constants of learners do not matter here
     cls = jb.REGISTRY[setting.learner]
     needed = [one.name for one in dataclasses.fields(cls) if one.default is one.default_factory is dataclasses.MISSING]
-    learner = cls(**{name: jb.TsallisINF() if name == "base" else GIVEN[name] for name in needed})
+    values = {name: jb.TsallisINF() if name == "base" else GIVEN[name] for name in needed}
+    if setting.per_run:
+        values[needed[0]] = np.linspace(0.5, 1, setting.runs) * values[needed[0]]
+    learner = cls(**values)
     losses = jb.losses.Bernoulli([0.3, *[0.5] * (setting.arms - 1)])
     delays = jb.delays.Fixed(10) if setting.law == "fixed" else jb.delays.Geometric(10.0, bound=127)
     calls = 20 if setting.rounds == 1 else 1
@@ -125,7 +132,7 @@ def turn(process: subprocess.Popen) -> float:
 
 
 def compare(old: str, new: str, setting: Setting, turns: int, core: int) -> tuple[float, float, float, float]:
-    """Seconds of a turn of the old one, NEW's speed over OLD's, and its 95 % interval."""
+    """Seconds of a turn of the old one, NEW's speed over OLD's, and its 95% interval."""
     workers = [start(checkout, setting, core) for checkout in (old, new)]
     try:
         ratios, seconds = [], []
@@ -157,7 +164,7 @@ def main() -> None:
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
     parser.add_argument("--only", nargs="*", default=[], help="settings whose names contain one of these")
     given = parser.parse_args()
-    print("| setting | ms of processor time in OLD | NEW's speed over OLD's | 95 % interval |\n|---|---|---|---|")
+    print("| setting | ms of processor time in OLD | NEW's speed over OLD's | 95% interval |\n|---|---|---|---|")
     for name, setting in settings():
         if given.only and not any(text in name for text in given.only):
             continue

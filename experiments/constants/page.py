@@ -1,4 +1,4 @@
-"""The tables and the figure of docs/constants.md, from what was found."""
+"""The tables of docs/constants.md and its appendix, and the figure, from stored results."""
 
 import re
 from pathlib import Path
@@ -12,25 +12,28 @@ from jaxbandit._io.files import whole_file, write_whole
 from jaxbandit.plots import COLOURS, figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "constants.md"
+APPENDIX = PAGE.parent / "appendix" / "tuned_constants.md"
 JUDGED = tuple(TRIALS)[:2]  # the kinds of cells that the limit is for
 
 
 def write(rows: dict[str, Row], beside: dict[str, Any], tried: dict[str, Any], limit: float, share: float) -> None:
-    """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` on the page, and draw the figure."""
-    text = PAGE.read_text(encoding="utf-8")
+    """Replace what stands between ``<!-- NAME -->`` and ``<!-- end -->`` on the two pages, and draw the figure."""
     blocks = {
-        "rows": _rows(rows, beside),
-        "crossed": _crossed(tried["crossed"]),
-        "verdict": _verdict(tried, limit, share),
-        "trial": _trial(tried),
+        "rows": (APPENDIX, _rows(rows, beside)),
+        "crossed": (PAGE, _crossed(tried["crossed"])),
+        "verdict": (APPENDIX, _verdict(tried, limit, share)),
+        "trial": (APPENDIX, _trial(tried)),
     }
-    for name, block in blocks.items():
+    for name, (page, block) in blocks.items():
         text, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, b=block: f"{m[1]}\n{b}\n\n{m[2]}", text, flags=re.S
+            rf"(<!-- {name} -->\n).*?(<!-- end -->)",
+            lambda m, b=block: f"{m[1]}\n{b}\n\n{m[2]}",
+            page.read_text(encoding="utf-8"),
+            flags=re.S,
         )
         if count != 1:
-            raise ValueError(f"{PAGE}: there must be one place for {name}")
-    write_whole(PAGE, text)
+            raise ValueError(f"{page}: there must be one place for {name}")
+        write_whole(page, text)
     with whole_file(PAGE.with_suffix(".png")) as file:
         _figure(tried, limit).savefig(file, dpi=150)
 

@@ -1,4 +1,5 @@
-"""Regret against delay for every algorithm of the registry that this environment suits: regret.png and the tables of docs/delay.md.
+"""Regret against delay for every algorithm of the registry that this environment suits: regret.png and the tables of
+docs/delay.md and docs/appendix/regret_tables.md.
 
 K = 4, T = 10,000. Environments: stochastic losses (one arm better by 0.2) and delay-matched switching (two arms alternate every 2d
 rounds). Default hyperparameters, oracle-tuned inputs; QPM-D, BOLD and CoLo wrap Tsallis-INF.
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.plots import COLOURS, STYLES, figure, label_logarithms
+from jaxbandit.plots import ALGORITHMS, figure, label_logarithms
 from jaxbandit.plots.panels import save_png
 
 ARMS, ROUNDS, BOUND = 4, 10_000, 512
@@ -29,6 +30,8 @@ FAMILIES = {
     "non-stationary arms": ("sliding-window-ucb", "discounted-ucb", "sliding-window-thompson", "discounted-thompson"),
 }
 OTHER_FEEDBACK = ("censored-thompson", "censored-kl-ucb")  # for delayed conversions
+OTHER_FEEDBACK += ("doubling-skipper", "delayed-hedge", "full-information")  # delays at action time, full information
+OTHER_FEEDBACK += ("progressive-thompson",)  # progressive feedback
 
 
 def given(delay):
@@ -77,9 +80,9 @@ def draw(names, mean):
     for (game, environment), (column, title) in itertools.product(enumerate(games(1)), enumerate(titles)):
         panel = panels[game * len(titles) + column]
         members = [row for row, name in enumerate(names) if name != "uniform" and family(name) == title]
-        for place, row in enumerate(members):
-            colour, style = COLOURS[place % len(COLOURS)], STYLES[place % len(STYLES)]
-            panel.plot(DELAYS, mean[game, row], marker="o", markersize=3, label=names[row], color=colour, linestyle=style)
+        for row in members:
+            name, colour, marker, _ = style = ALGORITHMS[names[row]]
+            panel.plot(DELAYS, mean[game, row], marker=marker, markersize=5, label=name, color=colour, linestyle=style.linestyle)
         if "uniform" in names:
             panel.plot(DELAYS, mean[game, names.index("uniform")], color="0.6", linewidth=1, label="uniform baseline")
         panel.set(xscale="log", yscale="log", ylim=(20, 4000), title=title if game == 0 else "")
@@ -92,7 +95,8 @@ def draw(names, mean):
         if game:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8, ncols=1)
     made.suptitle(
-        "Stochastic losses: algorithms that ignore the delay are hardly affected. Delay-matched switching: their regret grows most among FTRL and Exp3",
+        "Stochastic losses: algorithms that ignore the delay are hardly affected.\n"
+        "Delay-matched switching: their regret grows most among FTRL and Exp3",
         fontsize=13,
     )
     return made

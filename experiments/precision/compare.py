@@ -20,7 +20,7 @@ import numpy as np
 import jaxbandit as jb
 from jaxbandit._core.fields import facts
 from jaxbandit._io.files import write_whole
-from jaxbandit.testing import losses_to_play
+from jaxbandit.testing import delays_to_play, losses_to_play
 
 RUNS = 4096
 KEPT = Path(__file__).with_name("compared.json")
@@ -48,6 +48,8 @@ def learner(name: str, delay: int, rounds: int):
     cls = jb.REGISTRY[name]
     if name in ("qpm-d", "bold", "limited-tracking"):
         return cls(jb.TsallisINF(), 33, **({"backlog": delay} if name == "limited-tracking" else {}))
+    if name == "full-information":
+        return cls(jb.TsallisINF())
     if name == "colo":
         return cls(jb.TsallisINF(), delay)
     truth = {"max_delay": delay, "horizon": rounds, "total_delay": delay * rounds, "beta": delay, "max_missing": delay}
@@ -63,7 +65,7 @@ def compare(name: str, game: tuple) -> dict:
     for x64 in (False, True):
         with jax.enable_x64(x64):
             player = learner(name, delay, rounds)
-            laws = losses_to_play(player, np.array(means)), jb.delays.Fixed(delay, bound=16)
+            laws = losses_to_play(player, np.array(means)), delays_to_play(player, jb.delays.Fixed(delay, bound=16))
             result = jb.simulate(player, *laws, rounds=rounds, runs=RUNS, seed=0, record=1)
             regrets[x64] = np.asarray(result.regret[-1], np.float64)
     difference = regrets[False] - regrets[True]

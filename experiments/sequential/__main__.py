@@ -34,7 +34,7 @@ PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 
 def by_betting(values: np.ndarray, limits: tuple[float, float]) -> float:
-    return p_value(values, limits, 0.0, LEVEL / len(PAIRS))
+    return p_value(values, limits)
 
 
 def by_student(values: np.ndarray, limits: tuple[float, float]) -> float:

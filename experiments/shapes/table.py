@@ -7,6 +7,7 @@ Mean regret ± standard error over 256 runs. What each game is, its function say
 """
 
 import argparse
+import dataclasses
 import warnings
 
 import jax.numpy as jnp
@@ -120,7 +121,7 @@ def states(delay):
     learners = {
         "`StateExp3`": jb.StateExp3(transitions, ROUNDS, delay),
         "`EstimatedStateExp3`, estimates $P(s \\mid a)$": jb.EstimatedStateExp3(4, ROUNDS, delay),
-        "`BOLD(StateExp3)`, which has a bound": jb.BOLD(jb.StateExp3(transitions, ROUNDS / (delay + 1), 0), delay + 1),
+        "`BOLD(StateExp3)`, one copy per round of delay": jb.BOLD(jb.StateExp3(transitions, ROUNDS / (delay + 1), 0), delay + 1),
         "exponential weights over arms": by_arms,
         "UCB1, which ignores states": jb.DelayedUCB1(),
         "uniform baseline": jb.Uniform(),
@@ -145,6 +146,51 @@ def tracking(delay):
     return {name: (learner, L.Bernoulli([0.3, 0.5, 0.5, 0.5]), D.Fixed(delay)) for name, learner in learners.items()}
 
 
+def useful_clicks(count, rng):
+    """Click rate and rate of purchases per click of ``count`` arms: arms with more clicks have more purchases."""
+    return rng.uniform(0.2, 0.6, count), rng.uniform(0.2, 0.4, count)
+
+
+def misleading_clicks(count, rng):
+    """The same for arms of which those with more clicks have fewer purchases."""
+    clicks = rng.uniform(0.2, 0.6, count)
+    return clicks, (0.2 - 0.25 * clicks + rng.uniform(-0.03, 0.03, count)) / clicks
+
+
+def moments(clicks, purchases, rng, plays=500):
+    """The numbers of ``ProgressiveThompson``, estimated from ``plays`` simulated actions on each of some earlier arms."""
+    seen = rng.random((plays, len(clicks)))
+    pairs = np.stack([seen < clicks, seen < clicks * purchases], 1).astype(float)  # [plays, stage, arm]
+    means = pairs.mean(0)
+    among, within = np.cov(means), np.mean([np.cov(pairs[..., arm].T) for arm in range(len(clicks))], 0)
+    (spread, correlation), (noise, together) = (
+        (np.sqrt(np.diag(one)), one[0, 1] / np.sqrt(one[0, 0] * one[1, 1])) for one in (among, within)
+    )
+    return jb.ProgressiveThompson(means.mean(1), spread, correlation, noise, together)
+
+
+def progressive(delay, population=useful_clicks):
+    """K = 10, click rates uniform on [0.2, 0.6], rates of purchases per click uniform on [0.2, 0.4], drawn once; a click is observed at
+    once, the purchase after ``delay`` rounds."""
+    rng = np.random.default_rng(0)
+    losses, earlier = L.ClickThenPurchase(*population(10, rng)), population(200, rng)
+    known, no_clicks = moments(*earlier, rng), {"prior_correlation": 0.0, "noise_correlation": 0.0}
+    learners = {
+        "`ProgressiveThompson`, moments of 200 earlier arms": known,
+        "the same without clicks (both correlations 0)": dataclasses.replace(known, **no_clicks),
+        "`ProgressiveThompson`, default moments": jb.ProgressiveThompson(),
+        "the same without clicks": jb.ProgressiveThompson(**no_clicks),
+        "`DelayedThompson`, which waits for the purchase": jb.DelayedThompson(),
+        "uniform baseline": jb.Uniform(),
+    }
+    return {name: (learner, losses, D.Fixed(delay)) for name, learner in learners.items()}
+
+
+def misleading(delay):
+    """K = 10, as before, but arms with more clicks have fewer purchases."""
+    return progressive(delay, misleading_clicks)
+
+
 def both_worlds(delay):
     """K = 4, mean losses 0.2 and 0.7 (three arms), fixed delay."""
     learners = {
@@ -166,6 +212,8 @@ SHAPES = {
     "pieces": (pieces, (2, 10, 50)),
     "tracking": (tracking, (10, 50, 200)),
     "moving means": (moving_means, (0, 100, 500)),
+    "progressive": (progressive, (100, 1000, 5000)),
+    "misleading": (misleading, (100, 1000, 5000)),
     "both worlds": (both_worlds, (10, 100, 1000)),
 }
 

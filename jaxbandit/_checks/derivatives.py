@@ -1,4 +1,4 @@
-"""A word for those who differentiate a rollout by a number of its losses or delays: it is not what they want."""
+"""A warning for rollouts that are differentiated with respect to numbers of the losses or delays."""
 
 import functools
 import warnings
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def warn_of_derivatives(laws: T) -> T:
-    """``laws`` unchanged, with a warning, once, if one of their numbers is differentiated.
+    """Return ``laws`` unchanged, and warn once if one of their numbers is differentiated.
 
-    Only numbers that are traced can be differentiated by, so that nothing is added to other calls.
+    Only traced numbers can be differentiated, so that nothing is added to other calls.
     """
 
     def watched(leaf: Any) -> Any:
@@ -31,7 +31,7 @@ def _watched(leaf: jax.Array) -> jax.Array:
 
 @_watched.defjvp
 def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    _warn()  # JAX asks for this rule when it differentiates, also under jit
+    _warn()  # JAX evaluates this rule when it differentiates, also under jit
     return primals[0], tangents[0]
 
 

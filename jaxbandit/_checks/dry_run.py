@@ -1,8 +1,8 @@
-"""Classes of a user's own, tried before anything is compiled: do their methods give what the rounds need?
+"""Trial calls of user-defined classes before anything is compiled.
 
-A law is asked for some rounds up to the horizon, with every kind of arm, loss and noise; a learner for its first round. What
-comes out of range would not stop a simulation but make its numbers wrong. The classes of this package are held to the same rules
-by its tests (:mod:`jaxbandit.testing`), so that only classes from elsewhere are tried each time.
+Loss and delay models are evaluated in some rounds up to the horizon, for different arms, losses and noise; learners in their
+first round. Values out of range would not stop a simulation, but make its results wrong. The classes of this package are tested
+against the same rules (:mod:`jaxbandit.testing`), so that only user-defined classes are tried each time.
 """
 
 import functools
@@ -22,18 +22,29 @@ from jaxbandit._core.fields import (
     field_values,
     float_dtype,
     is_concrete,
+    pytree_dataclass,
     show,
 )
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.learners.base import Learner, Observation, Round, as_learner, signalled, signals_read
-from jaxbandit.losses import Losses
+from jaxbandit.learners.base import (
+    FullInformation,
+    Learner,
+    Observation,
+    ReadsDelays,
+    Round,
+    as_learner,
+    is_a,
+    signalled,
+    signals_read,
+)
+from jaxbandit.losses import AdaptiveLosses, Losses
 
 TOLERANCE = 1e-5  # of probabilities, means and losses, in single precision
-MOST_ARMS = 64  # of more arms so many are tried
+MOST_ARMS = 64  # the number of arms that are tried, at most
 
 
 def from_elsewhere(part: Any) -> bool:
-    """Whether the class of a learner or law, or of one it is made of, is not of this package."""
+    """Whether the class of a learner or model, or of one of its parts, is not of this package."""
     inside = [one for value in field_values(part).values() for one in (value if isinstance(value, tuple | list) else [value])]
     own = type(part).__module__.split(".")[0] != __name__.split(".")[0]
     return own or any(from_elsewhere(one) for one in inside if isinstance(one, Learner | Losses | Delays))
@@ -53,7 +64,7 @@ def try_game(learner: Any, losses: Losses, delays: Delays, rounds: Any, runs: in
 
 
 def _try_runs(part: Any, runs: int | None, attempt: Callable[[Any], None], sane: Callable, *arguments: Any) -> None:
-    """``attempt`` the first run, whose shapes all runs have, and each run that is not ``sane``, which is computed for all at once."""
+    """``attempt`` the first run, whose shapes all runs share, and each run that is not ``sane``, evaluated for all at once."""
     if runs is None or not any(own_leaves(part)):
         attempt(part)
         return
@@ -63,6 +74,7 @@ def _try_runs(part: Any, runs: int | None, attempt: Callable[[Any], None], sane:
 
 
 def _sane_losses(law: Losses, rounds: jax.Array, arms: jax.Array) -> jax.Array:
+    law = stateless(law)
     means, drawn = _losses_of(law, rounds, arms)
     return jnp.all(jnp.stack([jnp.all((values >= -TOLERANCE) & (values <= 1 + TOLERANCE)) for values in (means, drawn)]))
 
@@ -78,7 +90,7 @@ def _sane_learner(learner: Any, arms: jax.Array) -> jax.Array:
 
 
 def _numbers_known(part: Any) -> bool:
-    """Whether numbers can be looked at: not inside jit, where even a constant has no value yet."""
+    """Whether values are concrete: not inside jit, where even a constant has no value."""
     return is_concrete((part, jnp.zeros(())))
 
 
@@ -90,7 +102,7 @@ def some_rounds(horizon: int, length: int | None) -> np.ndarray:
 
 
 def some_noise() -> jax.Array:
-    """Uniform numbers as the rounds draw them, from the least to the largest there is."""
+    """Uniform numbers as drawn in the rounds, from the smallest to the largest possible."""
     words = np.linspace(0, 2**32 - 1, 17).astype(np.uint32)
     return randomness.uniform(jnp.asarray(words), randomness.grain(float_dtype()))
 
@@ -99,19 +111,25 @@ def some_arms(num_arms: int) -> np.ndarray:
     return np.unique(np.linspace(0, num_arms - 1, min(num_arms, MOST_ARMS)).astype(np.int32))
 
 
-# Asked for their shapes only, and by functions that live as long as the module: JAX then traces each class once.
+# Only the shapes are used, by functions at module level: JAX then traces each class once.
 _expected = jax.jit(lambda law, t: law.expected(t))
 _sample = jax.jit(lambda law, *given: law.sample(*given))
 _draw = jax.jit(lambda law, *given: law.draw(*given))
 _init = jax.jit(lambda learner, num_arms, runs: learner.init(num_arms, runs), static_argnums=(1, 2))
-_act = jax.jit(lambda learner, state, runs: learner.act(state, a_round(runs)), static_argnums=2)
+_act = jax.jit(lambda learner, state, runs: learner.act(state, a_round(runs, learner=learner)), static_argnums=2)
 _signalled = jax.jit(lambda learner, state, memo, runs: a_signal(learner, state, memo, runs), static_argnums=3)
-_observe = jax.jit(lambda learner, state, memo, runs: learner.observe(state, an_observation(runs, memo, True)), static_argnums=3)
+_observe = jax.jit(
+    lambda learner, state, memo, runs, K: learner.observe(state, an_observation(runs, memo, True, learner, K)),
+    static_argnums=(3, 4),
+)
 
 
 def try_losses(losses: Losses, horizon: int) -> None:
     """Raise if means or losses have the wrong shape or leave [0, 1]."""
     name, law, K = f"losses={type(losses).__name__}(…)", canonical(losses), losses.num_arms
+    if isinstance(law, AdaptiveLosses):
+        _try_adaptive(name, law)
+        law = stateless(law)
     t = jax.ShapeDtypeStruct((), jnp.int32)
     with explain_tracing(f"{name}: expected(t)"):
         means = _expected.eval_shape(law, t)
@@ -133,9 +151,66 @@ def try_losses(losses: Losses, horizon: int) -> None:
             raise ValueError(f"{name}: {where} gives {noun} {value} for arm {arms[wrong[0][1]]}; losses lie between 0 and 1")
 
 
+ADAPTED = 64  # rounds in which an adaptive adversary is tried
+
+
+@pytree_dataclass
+class Frozen(Losses):
+    """Adaptive losses after some arms, as losses that depend on none."""
+
+    law: AdaptiveLosses
+    state: Any
+
+    @property
+    def num_arms(self) -> int:
+        return self.law.num_arms
+
+    @property
+    def needs_key(self) -> bool:
+        return self.law.needs_key
+
+    @property
+    def length(self) -> int | None:
+        return self.law.length
+
+    def expected(self, t: jax.Array) -> jax.Array:
+        return self.law.expected_after(self.state, t)
+
+    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
+        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, arm.size)), self.state)
+        drawn = self.law.sample_after(state if arm.ndim else self.state, t, arm, noise)
+        return drawn
+
+
+def stateless(law: Losses) -> Losses:
+    """Return ``law``; for adaptive losses, the losses after a few rounds of different arms."""
+    if not isinstance(law, AdaptiveLosses):
+        return law
+    played = jnp.arange(1, ADAPTED + 1, dtype=jnp.int32)
+
+    def one_round(state: Any, t: jax.Array) -> tuple[Any, None]:
+        return law.update(state, t, (t * t + t // 7) % law.num_arms), None
+
+    return Frozen(law, jax.lax.scan(one_round, law.init(()), played)[0])
+
+
+def _try_adaptive(name: str, law: AdaptiveLosses) -> None:
+    """Raise if the state of an adaptive adversary does not keep its shapes, or if its means have the wrong one."""
+    t = jax.ShapeDtypeStruct((), jnp.int32)
+    for runs in ((), (5,)):
+        with explain_tracing(f"{name}: init(runs_shape)"):
+            state = jax.eval_shape(lambda law, runs=runs: law.init(runs), law)
+        with explain_tracing(f"{name}: update(state, t, arm)"):
+            after = jax.eval_shape(lambda law, *given: law.update(*given), law, state, t, jax.ShapeDtypeStruct(runs, jnp.int32))
+        _same(name, "update(state, t, arm)", state, after)
+        with explain_tracing(f"{name}: expected_after(state, t)"):
+            means = jax.eval_shape(lambda law, *given: law.expected_after(*given), law, state, t)
+        _shape(name, "expected_after(state, t)", means, (law.num_arms, *runs), f"the means of {law.num_arms} arms for each run")
+
+
 @jax.jit
 def _losses_of(law: Losses, rounds: jax.Array, arms: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The means ``[T, K]`` and losses ``[T, arms, noise]`` of a law."""
+    """The means ``[T, K]`` and losses ``[T, arms, noise]`` of a loss model."""
     noise = some_noise()
     arm, draw = jnp.repeat(arms, noise.size), jnp.tile(noise, arms.size)
     given = jax.random.split(jax.random.key(0), arm.shape) if law.needs_key else draw
@@ -144,7 +219,7 @@ def _losses_of(law: Losses, rounds: jax.Array, arms: jax.Array) -> tuple[jax.Arr
 
 
 def try_delays(delays: Delays, num_arms: int, horizon: int) -> None:
-    """Raise if delays have the wrong shape or type, are negative, or are above the bound in a law that loses nothing."""
+    """Raise if delays have the wrong shape or type, are negative, or exceed the bound of a model without missing feedback."""
     name, law = f"delays={type(delays).__name__}(…)", canonical(delays).prepare()
     t = jax.ShapeDtypeStruct((), jnp.int32)
     for runs in ((), (5,)):
@@ -184,7 +259,7 @@ def _check_drawn(delays: Delays, name: str, rounds: np.ndarray, drawn: np.ndarra
 
 @jax.jit
 def delays_of(law: Delays, rounds: jax.Array, arms: jax.Array) -> jax.Array:
-    """The delays ``[T, arm, loss, noise]`` of a prepared law, for the losses 0, 1/2 and 1; arms and losses alike if shared."""
+    """The delays ``[T, arm, loss, noise]`` of a prepared model, for the losses 0, 1/2 and 1; equal for all arms if shared."""
     noise, losses = some_noise(), jnp.asarray([0.0, 0.5, 1.0], float_dtype())
     grid = jnp.meshgrid(arms, losses, noise, indexing="ij")
     if law.shared:
@@ -194,8 +269,8 @@ def delays_of(law: Delays, rounds: jax.Array, arms: jax.Array) -> jax.Array:
     return jax.vmap(lambda t: jnp.broadcast_to(law.draw(t, arm, loss, draw), arm.shape).reshape(grid[0].shape))(rounds)
 
 
-def a_round(runs: tuple[int, ...], t: int = 1, is_outstanding: Callable | None = None) -> Round:
-    """What a learner is told in a round without outstanding plays."""
+def a_round(runs: tuple[int, ...], t: int = 1, is_outstanding: Callable | None = None, learner: Learner | None = None) -> Round:
+    """The information of a ``learner`` in a round without outstanding observations."""
     none = jnp.zeros(runs, jnp.int32)
     root, ids = randomness.Words(jnp.uint32(1), jnp.uint32(t)), jnp.arange(max(none.size, 1), dtype=jnp.uint32).reshape(runs)
     return Round(
@@ -204,26 +279,34 @@ def a_round(runs: tuple[int, ...], t: int = 1, is_outstanding: Callable | None =
         none.astype(float_dtype()),
         lambda pair=0: randomness.fold(root, ids, pair),
         is_outstanding or (lambda s: jnp.zeros(jnp.broadcast_shapes(jnp.shape(s), runs), bool)),
+        delay=none if learner is not None and is_a(learner, ReadsDelays) else None,
     )
 
 
 def a_signal(learner: Learner, state: Any, memo: Any, runs: tuple[int, ...], t: int = 1) -> tuple[Any, Any]:
-    """Memo and state of a learner that reads signals once it has seen the signal 0 of a play of arm 0; of any other as they are."""
+    """Memo and state after the signal 0 of an action of arm 0, for learners that read signals; unchanged for others."""
     zero = jnp.zeros(runs, jnp.int32)
-    return signalled(learner, state, a_round(runs, t), zero, zero, memo) if signals_read(learner) else (memo, state)
+    return (
+        signalled(learner, state, a_round(runs, t, learner=learner), zero, zero, memo) if signals_read(learner) else (memo, state)
+    )
 
 
-def an_observation(runs: tuple[int, ...], memo: Any, arrived: bool) -> Observation:
-    """Of round 1 and arm 0; or one that has not arrived, filled with what must not be looked at."""
+def an_observation(
+    runs: tuple[int, ...], memo: Any, arrived: bool, learner: Learner | None = None, num_arms: int = 0
+) -> Observation:
+    """A dummy observation of round 1 and arm 0, or one that has not arrived, filled with values that must not be used."""
+    shows_all = learner is not None and is_a(learner, FullInformation)
     if arrived:
         arm, loss, probability = jnp.zeros(runs, jnp.int32), jnp.ones(runs, float_dtype()), jnp.full(runs, 0.5, float_dtype())
-        return Observation(jnp.ones(runs, bool), jnp.ones(runs, jnp.int32), arm, loss, probability, memo)
+        seen = Observation(jnp.ones(runs, bool), jnp.ones(runs, jnp.int32), arm, loss, probability, memo)
+        return seen._replace(losses=jnp.ones((num_arms, *runs), float_dtype())) if shows_all else seen
     nothing, nan = jnp.full(runs, -1, jnp.int32), jnp.full(runs, jnp.nan, float_dtype())
-    return Observation(jnp.zeros(runs, bool), nothing, nothing, nan, jnp.zeros(runs, float_dtype()), memo)
+    unseen = Observation(jnp.zeros(runs, bool), nothing, nothing, nan, jnp.zeros(runs, float_dtype()), memo)
+    return unseen._replace(losses=jnp.full((num_arms, *runs), jnp.nan, float_dtype())) if shows_all else unseen
 
 
 def try_learner(learner: Any, num_arms: int) -> None:
-    """Raise if what the methods return has the wrong shape, or if the probabilities of round 1 are none."""
+    """Raise if the outputs of the methods have wrong shapes, or if the probabilities of round 1 are invalid."""
     name, full = f"learner={type(learner).__name__}(…)", as_learner(canonical(learner))
     for runs in ((), (5,)):
         with explain_tracing(f"{name}: init(num_arms, runs_shape)"):
@@ -241,7 +324,7 @@ def try_learner(learner: Any, num_arms: int) -> None:
             memo, after = _signalled.eval_shape(full, after, memo, runs)
         _same(name, "signalled(state, round, arm, signal, memo)", state, after)
         with explain_tracing(f"{name}: observe(state, observation)"):
-            observed = _observe.eval_shape(full, state, memo, runs)
+            observed = _observe.eval_shape(full, state, memo, runs, num_arms)
         _same(name, "observe(state, observation)", state, observed)
     if _numbers_known(learner):
         check_probabilities(f"{name}: act(state, round) in round 1", np.asarray(_first_probabilities(full, num_arms)))
@@ -249,7 +332,7 @@ def try_learner(learner: Any, num_arms: int) -> None:
 
 @functools.partial(jax.jit, static_argnames="num_arms")
 def _first_probabilities(learner: Learner, num_arms: int) -> jax.Array:
-    return learner.act(learner.init(num_arms, (5,)), a_round((5,)))[0]
+    return learner.act(learner.init(num_arms, (5,)), a_round((5,), learner=learner))[0]
 
 
 def check_probabilities(where: str, x: np.ndarray, axis: int = 0) -> None:
@@ -272,7 +355,7 @@ def _shape(name: str, call: str, found: Any, wanted: tuple[int, ...], meaning: s
 
 
 def _same(name: str, call: str, before: Any, after: Any) -> None:
-    """Whether a state kept its structure, shapes and types."""
+    """Check that a state keeps its structure, shapes and types."""
     one, two = jax.tree_util.tree_flatten_with_path(before), jax.tree_util.tree_flatten_with_path(after)
     if one[1] != two[1]:
         raise TypeError(f"{name}: {call} gives a state of another structure than init: {two[1]} in place of {one[1]}")

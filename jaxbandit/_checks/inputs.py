@@ -15,11 +15,11 @@ import numpy as np
 from jaxbandit._checks.dry_run import from_elsewhere, try_game
 from jaxbandit._checks.per_run import distinct_runs
 from jaxbandit._checks.processes import check_not_forked
-from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay
+from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay, warn_about_state_rate
 from jaxbandit._core.fields import MOST_ROUNDS, Limits, field_values, is_concrete, is_numeric, limits, show
-from jaxbandit.delays import Delays
+from jaxbandit.delays import Delays, ShowsDelays
 from jaxbandit.delays.base import check_bound
-from jaxbandit.learners.base import Learner, TakesSums, as_learner, signals_read
+from jaxbandit.learners.base import FullInformation, Learner, ReadsDelays, TakesSums, as_learner, is_a, signals_read
 from jaxbandit.learners.wrappers import Wrapper
 from jaxbandit.losses import Losses, ShowsSignals
 from jaxbandit.losses.base import check_declared
@@ -60,7 +60,7 @@ def is_whole(value: Any, least: int, most: float = math.inf) -> bool:
 
 
 def _without_point(value: Any) -> str:
-    """What to write in place of 1e4."""
+    """A whole number as it should be written, in place of 1e4."""
     whole = isinstance(value, float | np.floating) and 0 < value < math.inf and value == np.floor(value)
     return f"; write {int(value)}" if whole else ""
 
@@ -87,17 +87,17 @@ def check_switch(name: str, value: Any, *, or_none: bool = False) -> None:
 
 
 def check_outside_transformations(name: str, *arguments: Any) -> None:
-    """Refuse to begin inside jit, vmap or grad, where there are no numbers to bring to the host."""
-    if not is_concrete((arguments, jnp.zeros(()))):  # inside jit even a constant has no value yet
+    """Raise inside jit, vmap or grad, where no values can be transferred to the host."""
+    if not is_concrete((arguments, jnp.zeros(()))):  # inside jit even a constant has no value
         raise TypeError(
             f"{name} cannot be called inside jit, vmap or grad, or with values traced by them; use jb.rollout there, which is a pure function"
         )
 
 
 def check_game(learner: Any, losses: Any, delays: Any, rounds: Any, runs: int | None = None) -> None:
-    """Everything that can be wrong with learner, losses and delays, alone or together.
+    """Check learner, losses and delays, each alone and in combination.
 
-    ``runs``: numbers may have a value for each of so many runs (:mod:`jaxbandit._engine.per_run`), and every run is checked.
+    ``runs``: numbers may have a value for each of this many runs (:mod:`jaxbandit._engine.per_run`), and every run is checked.
     """
     validate_losses(losses, runs)
     validate_delays(delays, losses.num_arms, runs)
@@ -112,11 +112,12 @@ def check_game(learner: Any, losses: Any, delays: Any, rounds: Any, runs: int | 
     _check_shape_of_feedback(learner, losses, delays)
     try_game(learner, losses, delays, rounds, runs)
     warn_about_max_delay(learner, delays, runs)
+    warn_about_state_rate(learner, losses.num_arms)
     warn_about_burn_in(learner, losses, rounds, runs)
 
 
 def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
-    """A learner that asks which old plays are outstanding needs the ring to remember those that were lost."""
+    """Check that the ring keeps missing feedback, for learners that query which old observations are outstanding."""
     if delays.may_lose and not (is_concrete(rounds) and delays.bound >= rounds):
         raise ValueError(
             f"delays={type(delays).__name__}(bound={delays.bound}): {type(learner).__name__} reads which observations are outstanding, and "
@@ -125,8 +126,20 @@ def _check_watched(learner: Any, delays: Delays, rounds: Any) -> None:
 
 
 def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> None:
-    read, name = signals_read(as_learner(learner)), type(learner).__name__
+    full = as_learner(learner)
+    read, name = signals_read(full), type(learner).__name__
     shown = losses.num_signals if isinstance(losses, ShowsSignals) else 0
+    if is_a(full, ReadsDelays) and not isinstance(delays, ShowsDelays):
+        law = type(delays).__name__
+        raise ValueError(
+            f"delays={law}(…): {name} requires the delay of an action at action time, and {law} does not show it; "
+            f"give jb.delays.KnownAtAction({law}(…))"
+        )
+    if is_a(full, FullInformation) and (shown or delays._shares() is not None):
+        part = f"losses={type(losses).__name__}" if shown else f"delays={type(delays).__name__}"
+        raise ValueError(
+            f"{part}(…): {name} observes the losses of all arms, without intermediate observations or shares of losses"
+        )
     if delays._shares() is not None and not isinstance(as_learner(learner), TakesSums):
         raise ValueError(
             f"delays={type(delays).__name__}(…): composite feedback is observed as sums only, and {name} needs the loss of each round; "
@@ -157,12 +170,17 @@ def validate_delays(delays: Any, num_arms: int, runs: int | None = None) -> None
         raise ValueError(
             f"delays={type(delays).__name__}(…): shared delays must be oblivious to arm and loss (say oblivious = True in the class)"
         )
+    if isinstance(delays, ShowsDelays) and not delays.oblivious:
+        raise ValueError(
+            f"delays={type(delays).__name__}(…): delays that are known at action time must be oblivious to arm and loss "
+            "(say oblivious = True in the class)"
+        )
     for inner in _nested(delays, Delays):
         validate_delays(inner, num_arms, runs)
 
 
 def validate_learner(learner: Any, num_arms: int | None = None, runs: int | None = None) -> None:
-    """``num_arms``: where known, what a learner is told of each arm must be of this length."""
+    """Check a learner. ``num_arms``: where known, its required inputs per arm must have this length."""
     full = as_learner(learner)
     if full is learner:
         _check_names(learner, Learner)
@@ -218,7 +236,7 @@ def _check_names(owner: Any, kind: type) -> None:
 
 
 def _nested(owner: Any, kind: type) -> list[Any]:
-    """The laws or learners that another is made of."""
+    """The models or learners that another consists of."""
     inside = [
         inner for value in field_values(owner).values() for inner in (value if isinstance(value, tuple | list) else [value])
     ]
@@ -226,12 +244,12 @@ def _nested(owner: Any, kind: type) -> list[Any]:
 
 
 def check_fields(owner: Any, sizes: dict[str, int], runs_shape: tuple[int, ...] = ()) -> None:
-    """Every field of a learner or law against what it is declared to hold.
+    """Check every field of a learner or model against its declaration.
 
     Args:
       owner: its fields are made by :func:`jaxbandit._core.fields.number` and its kin; others may be any finite numbers.
-      sizes: of the axes by their letters; those that are not known are learnt from the first field that has them.
-      runs_shape: what may follow the declared axes: a number of its own for each run.
+      sizes: of the axes by their letters; unknown sizes are taken from the first field that has them.
+      runs_shape: the axes that may follow the declared ones: a value for each run.
     """
     if not dataclasses.is_dataclass(owner):
         _check_any(owner, "", owner)
@@ -240,7 +258,7 @@ def check_fields(owner: Any, sizes: dict[str, int], runs_shape: tuple[int, ...] 
     for field in dataclasses.fields(owner):
         value = vars(owner)[field.name]
         made_of = {Learner, Losses, Delays} & {hints.get(field.name), *get_args(hints.get(field.name))}
-        if made_of or (value is None and field.default is None):  # laws and learners inside have a check of their own
+        if made_of or (value is None and field.default is None):  # nested models and learners are checked separately
             continue
         if field.metadata.get("static"):
             _check_static(owner, field.name, hints.get(field.name), limits(field), value)
@@ -256,7 +274,7 @@ def check_fields(owner: Any, sizes: dict[str, int], runs_shape: tuple[int, ...] 
 def _hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
-    except (NameError, TypeError):  # a class of a user's own, annotated with what is not there at run time
+    except (NameError, TypeError):  # a user-defined class with annotations that do not exist at run time
         return {}
 
 
@@ -296,6 +314,7 @@ EACH = {
     "N": "recorded play",
     "M": "delay from 0 on",
     "S": "signal",
+    "2": "stage",
 }  # what the letters of axes stand for
 
 
@@ -317,7 +336,7 @@ def _check_shape(owner: Any, field: str, limits: Limits, value: Any, sizes: dict
     if len(shape) != len(axes) or 0 in shape:
         raise ValueError(f"{_label(owner, field, value)}: {field} must be {wanted}, not an array of shape {shape}")
     for letter, size in zip(axes, shape, strict=True):
-        if sizes.setdefault(letter, size) != size:
+        if sizes.setdefault(letter, int(letter) if letter.isdigit() else size) != size:
             each = EACH.get(letter, letter)
             raise ValueError(
                 f"{_label(owner, field, value)}: {size} numbers for {sizes[letter]} {each}s; give one for each {each}"

@@ -1,8 +1,8 @@
-"""A value of its own for each run: leaves of learner, losses and delays with the runs as last axis.
+"""Per-run values: leaves of learner, losses and delays with the runs as last axis.
 
 A leaf with one axis more than its field declares has a value for each run: ``factor`` of shape ``[runs]``, ``means`` of shape
-``[K, runs]``. Fields declare their axes by :func:`jaxbandit._core.fields.number` and its like; one that declares nothing never has values
-for each run, because its array may be anything.
+``[K, runs]``. Fields declare their axes by :func:`jaxbandit._core.fields.number` and its like. Undeclared fields never have
+values for each run, because their arrays may have any shape.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from jaxbandit._core.fields import canonical, is_concrete, is_numeric, limits, s
 from jaxbandit.delays import Delays
 from jaxbandit.losses import Losses
 
-RUNS_AT_ONCE = 64  # of a check that evaluates a learner or law for each run: its memory grows with them
+RUNS_AT_ONCE = 64  # of a check that evaluates a learner or model for each run: its memory grows with them
 
 
 def declared_axes(tree: Any) -> list[tuple[str, int | None]]:
@@ -44,7 +44,7 @@ def declared_axes(tree: Any) -> list[tuple[str, int | None]]:
 
 
 def own_leaves(part: Any) -> list[bool]:
-    """Which leaves of a learner or law have one axis more than they declare: a value for each run."""
+    """Which leaves of a learner or model have one axis more than declared: a value for each run."""
     return [
         axes is not None and isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim == axes + 1 and is_concrete(leaf)
         for (_, axes), leaf in zip(declared_axes(part), jax.tree.leaves(part), strict=True)
@@ -93,7 +93,7 @@ def _over_runs(
 
 
 def check_values(part: Any, flags: list[bool], runs: int) -> None:
-    """One sentence if there are not as many values as runs, or one is no number."""
+    """Raise if the number of values differs from the number of runs, or if a value is not finite."""
     for (name, _), leaf, own in zip(declared_axes(part), jax.tree.leaves(part), flags, strict=True):
         if own and leaf.shape[-1] != runs:
             raise ValueError(f"{name} of shape {leaf.shape}: the last axis is for the runs, and there are {runs} of them")
@@ -105,9 +105,9 @@ def values_for_each_run(learner: Any, losses: Any, delays: Any, runs: int) -> li
     """Which leaves of learner, losses and delays have a value for each run; empty if the three are not what they should be."""
     parts = (learner, losses, delays)
     if not isinstance(losses, Losses) or not all(map(is_numeric, jax.tree.leaves(parts))):
-        return []  # for the checks to report
+        return []  # other checks report this
     flags = [own_leaves(part) for part in parts]
-    # One arm is always played: nothing can differ between runs, and an array of shape [1, runs] is rather a mistake.
+    # A single arm is always chosen: runs cannot differ, and an array of shape [1, runs] is more likely a mistake.
     if not any(map(any, flags)) or losses.num_arms < 2:
         return []
     for part, own in zip(parts, flags, strict=True):
@@ -116,7 +116,7 @@ def values_for_each_run(learner: Any, losses: Any, delays: Any, runs: int) -> li
 
 
 def prepared(delays: Delays, own: list[bool]) -> Delays:
-    """The law that the rounds use, made for each run by itself; every leaf then has the runs as last axis."""
+    """The prepared delay model of each run; every leaf then has the runs as last axis."""
     if not any(own):
         return delays
     leaves, structure = jax.tree.flatten(canonical(delays))

@@ -1,4 +1,4 @@
-"""Warnings, each given once, about games that are played as they are, although they are probably not what was meant."""
+"""Warnings, each given once, about valid simulations that are probably not intended."""
 
 import contextlib
 import inspect
@@ -17,6 +17,7 @@ from jaxbandit._checks.per_run import over_runs, own_leaves, run_of
 from jaxbandit._core.fields import facts, is_concrete, show
 from jaxbandit.delays import Delays
 from jaxbandit.learners.ftrl import FTRL
+from jaxbandit.learners.states import StateExp3
 from jaxbandit.losses import Losses
 
 _warned: set[tuple] = set()
@@ -25,7 +26,7 @@ _muted: ContextVar[bool] = ContextVar("_muted", default=False)
 
 @contextlib.contextmanager
 def no_more_about_burn_in() -> Iterator[None]:
-    """For games whose learner is one of many on a way: what is said of the first is enough."""
+    """Suppress repeated warnings about the burn-in during an optimisation path."""
     token = _muted.set(True)
     try:
         yield
@@ -42,7 +43,7 @@ def caller() -> int:
 
 
 def warn_about_max_delay(learner: Any, delays: Delays, runs: int | None = None) -> None:
-    """Whether a longer delay can come, in any run, than a learner was told."""
+    """Warn if delays can exceed the ``max_delay`` of a learner, in any run."""
     for field, fact in facts(learner).items():
         value = vars(learner)[field]
         if fact == "max_delay" and is_concrete((value, delays)):
@@ -53,7 +54,7 @@ def warn_about_max_delay(learner: Any, delays: Delays, runs: int | None = None) 
 
 
 def _longest(delays: Delays, runs: int | None) -> np.ndarray:
-    """The longest delay, ``[]`` or ``[runs]``; a user's class is asked run by run."""
+    """The longest delay, ``[]`` or ``[runs]``; a user's class is evaluated run by run."""
     with jax.ensure_compile_time_eval():  # also inside jit, where the numbers of the model may be known
         if runs is None or not from_elsewhere(delays):
             return np.asarray(delays.longest(), np.float64)
@@ -71,11 +72,30 @@ def _warn_of_longer(name: str, field: str, given: float, longest: float) -> None
         )
 
 
+def warn_about_state_rate(learner: Any, num_arms: int) -> None:
+    """Warn if the rate of State-EXP3 is too large for its analysis, which assumes fixed delays."""
+    if not (isinstance(learner, StateExp3) and is_concrete(learner)):
+        return
+    with jax.ensure_compile_time_eval():
+        rate, delay = np.broadcast_arrays(
+            np.asarray(learner.rate(num_arms), np.float64), np.asarray(learner.mean_delay, np.float64)
+        )
+    wrong = np.flatnonzero((delay > 0) & (rate > (1 + 1e-6) / (np.e * (delay + 1))))
+    case = ("StateExp3", float(rate.flat[wrong[0]]), float(delay.flat[wrong[0]])) if wrong.size else None
+    if case is not None and case not in _warned:
+        _warned.add(case)
+        warnings.warn(
+            f"StateExp3(mean_delay={case[2]:g}): its rate {case[1]:.4g} is above 1/(e(d + 1)) = {1 / (np.e * (case[2] + 1)):.4g}, so its "
+            "guarantee does not hold here (the simulation is still exact); a smaller scale= or a longer horizon= would restore it",
+            stacklevel=caller(),
+        )
+
+
 def burn_in(learner: Any, losses: Losses, runs: int | None = None) -> float | None:
     """About how many rounds the learner explores at the start, the most of all runs; None: the means move, or it is not known."""
     if not (isinstance(learner, FTRL) and losses.stationary and is_concrete((learner, losses))):
         return None
-    with jax.ensure_compile_time_eval():  # also where the game is played inside jit
+    with jax.ensure_compile_time_eval():  # also inside jit
         first = jnp.ones((), jnp.int32)
         own = runs is not None and any(own_leaves(losses))
         means = np.asarray(over_runs(_expected, losses, first) if own else losses.expected(first), np.float64)
@@ -95,7 +115,7 @@ def _expected(losses: Losses, t: jax.Array) -> jax.Array:
 
 
 def warn_about_burn_in(learner: Any, losses: Losses, rounds: Any, runs: int | None = None) -> None:
-    """Whether the learner explores for longer than the game lasts, in any run."""
+    """Warn if the burn-in of a learner exceeds the horizon, in any run."""
     longest = None if _muted.get() else burn_in(learner, losses, runs)
     if longest is None or not is_concrete(rounds) or longest <= rounds:
         return

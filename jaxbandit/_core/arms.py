@@ -5,10 +5,10 @@ one scalar loop per run when the reduction is longer than it will unroll (measur
 100). Reducing in groups of GROUP keeps every reduction short. Several sums in one reduction share their inputs, and count as
 one long reduction: in groups of 16, four sums took eight times as long as three (measured: a third of a round at K = 100).
 
-Reductions of 4096 numbers and more that XLA recognises as sums or minima it hands to a library, one call for each, and then no
-longer compiles the loop over rounds into one function (measured: 6.5 against 11.4 million rounds/s at K = 16). Written as
-x - (-y) and -max(-x, -y) they are not recognised, and the bits are those of x + y and min(x, y). (As a selection, y < x ? y : x, a
-minimum makes XLA's compiler of jaxlib 0.10.2 abort on some programs.)
+XLA replaces recognised sums and minima of 4096 numbers and more by library calls. It then no longer compiles the loop over rounds
+into one function (measured: 6.5 against 11.4 million rounds/s at K = 16). Written as x - (-y) and -max(-x, -y) they are not
+recognised, and the results are bitwise identical to x + y and min(x, y). (As a selection, y < x ? y : x, a minimum makes XLA's
+compiler of jaxlib 0.10.2 abort on some programs.)
 """
 
 import jax
@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 AT_ONCE, GROUP = 12, 8  # rows: up to AT_ONCE in one reduction, more in groups
-FEW = 16  # arms up to which a sum over all of them beats looking one up
+FEW = 16  # arms up to which a sum over all of them is faster than an index
 
 
 @jax.custom_jvp

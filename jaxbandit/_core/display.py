@@ -1,7 +1,7 @@
-"""How objects show themselves: one line at the prompt, a small table in a notebook.
+"""The display of objects: one line at the prompt, a small table in a notebook.
 
-Learners and laws show the fields that differ from their defaults. Long arrays are told by dtype and shape, so that nothing
-fills the screen. What results, gradients and sweeps show is built from the pieces here; they need no other library.
+Learners and models show the fields that differ from their defaults. Long arrays are shown by dtype and shape. Results, gradients
+and sweeps use the functions here, which need no other library.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ def number(value: float) -> str:
 
 
 def _decimals(half: float) -> int:
-    """How many decimals tell of a number that is known up to ``half``."""
+    """The number of meaningful decimals of a number with uncertainty ``half``."""
     return min(max(-math.floor(math.log10(half)), 0), 12) if math.isfinite(half) and half > 0 else 3
 
 
@@ -72,7 +72,7 @@ def share(part: float, whole: float) -> str:
 
 
 def short(value: Any) -> str:
-    """A value as a user would have typed it, or what it is where it is long.
+    """A value as a user would have typed it; dtype and shape of a long array.
 
     >>> short(24.0), short(np.arange(3) / 4), short(np.zeros((50, 8))), short("iw"), short(True)
     ('24', '[0, 0.25, 0.5]', 'float64[50, 8]', "'iw'", 'True')
@@ -124,17 +124,17 @@ def _is_default(owner: Any, field: dataclasses.Field, values: dict[str, Any]) ->
     if default is None:  # filled in by the constructor, such as the bound of a delay model
         try:
             default = vars(type(owner)(**{name: one for name, one in values.items() if name != field.name}))[field.name]
-        except Exception:  # a constructor of the user's own may raise anything, and showing an object must not
+        except Exception:  # a user's constructor may raise anything, and the display of an object must not
             return False
     try:
-        # Leaves are rounded to float32 by the simulator: the default would have been too.
+        # Leaves are rounded to float32 by the simulator: the default would have been too. Whole numbers are not: 0 is not 0.5.
         array = np.asarray(value)
         return (
             array.dtype.kind in "biufU"
-            and bool(np.all(array == np.asarray(default, array.dtype)))
+            and bool(np.all(array == np.asarray(default, array.dtype if array.dtype.kind == "f" else None)))
             and array.ndim == np.ndim(default)
         )
-    except Exception:  # tracers, and whatever else JAX puts in place of numbers
+    except Exception:  # tracers, and other objects that JAX substitutes for numbers
         return value is default
 
 

@@ -1,4 +1,4 @@
-"""Elementary functions on the part of the line where they are needed, faster than XLA's, which must be ready for any number.
+"""Elementary functions on a restricted domain, faster than XLA's, which are valid for any number.
 
 They are written for values: their derivatives are not those of the functions (the bits of a number have none).
 """

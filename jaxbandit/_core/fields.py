@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are pytrees: how learners, losses and delay models are made.
+"""Frozen dataclasses that are pytrees: the basis of learners, loss models and delay models.
 
 Every number a user may sweep, vmap or differentiate is a leaf; every size or switch is a static field.
 Constructors only store, because JAX reruns them with tracers, masks and labels in place of numbers.
@@ -26,7 +26,7 @@ from jaxbandit._core.display import fields_table, one_line
 
 T = TypeVar("T")
 PyTree: TypeAlias = Any  # arrays nested in tuples, lists, dicts and pytree dataclasses
-Numbers = ArrayLike | Sequence[Any]  # what a field of numbers may be given as
+Numbers = ArrayLike | Sequence[Any]  # accepted values of a field of numbers
 
 
 MOST = 1e6  # the default limit of a number: its powers and products still fit into float32
@@ -35,12 +35,13 @@ MOST_ROUNDS = 2**30  # no horizon and no delay is longer
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Which numbers a field may hold, and in which shape. One place checks it: :func:`jaxbandit._checks.inputs.check_fields`."""
+    """The allowed numbers and shape of a field. Checked by :func:`jaxbandit._checks.inputs.check_fields`."""
 
     low: float = -math.inf
     high: float = math.inf
     open_low: bool = False  # ``low`` itself is not allowed
-    axes: str | None = None  # one letter for each axis, such as "K" for the arms; "" for one number, None for any shape
+    # One letter for each axis, such as "K" for the arms, or a digit, which is its size; "" for one number, None for any shape.
+    axes: str | None = None
     or_number: bool = False  # one number will do in place of the axes
 
 
@@ -49,7 +50,7 @@ def static(
 ) -> Any:
     """A static field, a size or a switch: a change recompiles.
 
-    Its type (``bool``, ``int``, ``Literal[...]``) says what it may be, and ``low`` and ``high`` limit a whole number.
+    Its type (``bool``, ``int``, ``Literal[...]``) determines its values, and ``low`` and ``high`` limit a whole number.
     ``fact``: as in :func:`given`.
     """
     return dataclasses.field(default=default, metadata={"static": True, "limits": Limits(low, high), "fact": fact})
@@ -67,14 +68,16 @@ def number(
 ) -> Any:
     """A leaf that is a float, from ``low`` (or above it, ``open_low``) to ``high``, or an array of them with named ``axes``.
 
+    By default it is limited to 0 … 10⁶: hyperparameters are rarely negative, and powers and products of such numbers fit into
+    float32. ``low=-math.inf`` and ``high=math.inf`` lift the limits.
     A field without a marker is a leaf too, of any shape and any finite value. None is allowed where it is the default.
-    ``instead`` names an argument that may be given in place of this one, which is then None until it is worked out.
+    ``instead`` names an argument that may be given in place of this one, which is then None until it is computed.
     """
     return dataclasses.field(default=default, metadata={"limits": Limits(low, high, open_low, axes, or_number), "or": instead})
 
 
 def whole_number(*, default: Any = dataclasses.MISSING, low: int = 0, high: int = MOST_ROUNDS - 1, axes: str = "") -> Any:
-    """A leaf that counts rounds or plays, kept as int32 (any other leaf is a float)."""
+    """A leaf that counts rounds or actions, kept as int32 (any other leaf is a float)."""
     return dataclasses.field(default=default, metadata={"whole": True, "limits": Limits(low, high, axes=axes)})
 
 
@@ -88,7 +91,7 @@ def given(
 ) -> Any:
     """A required input that is a property of the environment, such as the longest delay.
 
-    ``fact`` names it: a sweep's ``"oracle"`` fills the field with the truth of that name, and tuning leaves it alone.
+    ``fact`` names it: a sweep's ``"oracle"`` fills the field with the true value of that name, and tuning does not change it.
     """
     return dataclasses.field(default=default, metadata={"fact": fact, "limits": Limits(low, high, axes=axes)})
 
@@ -98,7 +101,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves."""
     # eq=False: leaves are arrays, whose == is not a truth value.
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-    if cls.__repr__ is object.__repr__:  # not a class that shows itself in its own way
+    if cls.__repr__ is object.__repr__:  # not a class with its own repr
         cls.__repr__ = one_line
         cls._repr_html_ = fields_table  # type: ignore[attr-defined]
     cls.__init__ = _kind_to_typos(cls.__name__, cls.__init__)
@@ -124,7 +127,7 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
 
 def _kind_to_typos(name: str, init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that says which field was meant by one that there is not."""
+    """A constructor whose errors suggest the intended name for an unknown field."""
     known = [*inspect.signature(init).parameters][1:]
 
     @functools.wraps(init)
@@ -146,14 +149,14 @@ def field_values(owner: Any) -> dict[str, Any]:
 
 
 def facts(owner: Any) -> dict[str, str]:
-    """The fields that are told (:func:`given`), each with the name of its fact."""
+    """The required inputs (:func:`given`), each with the name of its fact."""
     if not dataclasses.is_dataclass(owner):
         return {}
     return {f.name: f.metadata["fact"] for f in dataclasses.fields(owner) if f.metadata.get("fact")}
 
 
 def limits(field: dataclasses.Field) -> Limits:
-    """What a field may hold."""
+    """The limits of a field."""
     return field.metadata.get("limits", Limits())
 
 
@@ -164,7 +167,7 @@ def _fields_of_arrays(cls: type) -> tuple[str, ...]:
 
 
 def lists_to_arrays(owner: Any) -> None:
-    """In fields that may hold arrays, lists of numbers become arrays; anything else (laws, tracers, labels) is left alone.
+    """Convert lists of numbers to arrays, in fields that may hold arrays; other values (models, tracers, labels) are unchanged.
 
     A list would be a pytree of as many leaves as it has numbers.
     """
@@ -214,14 +217,14 @@ def is_numeric(value: Any) -> bool:
         return False
     try:
         return np.asarray(value).dtype.kind in "biuf"
-    except Exception:  # an object may raise anything when it is asked to be an array
+    except Exception:  # the conversion of an object to an array may raise anything
         return False
 
 
 def arms_first(function: Callable[..., T]) -> Callable[..., T]:
-    """``function`` with JAX's promotion of ranks allowed, whatever ``jax_numpy_rank_promotion`` is.
+    """``function`` with JAX's rank promotion allowed, for any value of ``jax_numpy_rank_promotion``.
 
-    Arrays ``[K, runs]`` meet arrays ``[runs]`` in every round.
+    Arrays ``[K, runs]`` and ``[runs]`` are combined in every round.
     """
 
     @functools.wraps(function)
@@ -234,7 +237,7 @@ def arms_first(function: Callable[..., T]) -> Callable[..., T]:
 
 @contextlib.contextmanager
 def explain_tracing(call: str) -> Iterator[None]:
-    """JAX's errors about values that are not known while a program is made, as one about ``call``, a method of a user's class."""
+    """Convert JAX's tracer errors to an error about ``call``, a method of a user's class."""
     try:
         yield
     except (
@@ -252,20 +255,20 @@ def explain_tracing(call: str) -> Iterator[None]:
 
 
 def show(value: Any) -> str:
-    """``value`` as a user would have typed it, short enough for one sentence."""
+    """``value`` as a user would have typed it, shortened for messages."""
     if isinstance(value, jax.core.Tracer):
         return str(value.aval)
     if isinstance(value, np.ndarray | np.generic | jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = np.asarray(value).tolist()
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # whole numbers of more than 4300 digits, and objects that cannot show themselves
+    except Exception:  # whole numbers of more than 4300 digits, and objects whose repr raises
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'factor'?``, or the list of what there is."""
+    """``did you mean 'factor'?``, or the list of known names."""
     known = sorted(known)
     near = difflib.get_close_matches(word.lower(), known, 1, 0.6)
     return f"did you mean {near[0]!r}?" if near else f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"

@@ -25,12 +25,12 @@ WARM_STEPS = {jnp.dtype(jnp.float32): 2, jnp.dtype(jnp.float64): 5}
 
 @pytree_dataclass
 class Warm:
-    """Where the loop's solver goes on from: the last solution, and how well it was met."""
+    """The warm start of the loop's solver: the last solution, and its residual."""
 
     y: jax.Array  # [K, ...] x^{-1/2}
     typical: jax.Array  # [...] ȳ, the mean of y weighted by dx/dμ
     level: jax.Array  # [...] μ + a·ȳ + 2b·log ȳ, which changes far less than μ when the rates do
-    residual: jax.Array  # [...] the largest |Σx - 1| met so far, before x is scaled to sum to one
+    residual: jax.Array  # [...] the largest |Σx - 1| so far, before x is scaled to sum to one
 
     @classmethod
     def start(cls, num_arms: int, shape: tuple[int, ...], dtype: Any) -> "Warm":
@@ -156,7 +156,7 @@ def hybrid_argmin_warm(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array
     11 % and 0.4 % (experiments/precision/arrivals.py). float64 takes five.
 
     Args:
-      losses: ``[K, ...]`` with ``losses.min(0) == 0`` (learners subtract the minimum anyway, to keep float32 honest).
+      losses: ``[K, ...]`` with ``losses.min(0) == 0`` (learners subtract the minimum anyway, to keep float32 accurate).
       tsallis: ``[...]``; entropy: ``[...]`` or ``[K, ...]``; warm: the previous round's, or :meth:`Warm.start`.
 
     Returns:
@@ -167,9 +167,9 @@ def hybrid_argmin_warm(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array
 
 
 def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: Warm) -> tuple[jax.Array, Warm, jax.Array]:
-    """The steps of :func:`hybrid_argmin_warm`, and how far the last one in y still went: Σ_i (δy_i/y_i)² ``[...]``.
+    """The steps of :func:`hybrid_argmin_warm`, and the size of the last step in y: Σ_i (δy_i/y_i)² ``[...]``.
 
-    Small residuals do not tell that every arm has arrived: errors of several arms can cancel in Σx.
+    A small residual does not imply that every arm has converged: errors of several arms can cancel in Σx.
     """
     twice, y = 2 * entropy, warm.y
     common = twice if twice.ndim < losses.ndim else twice.mean(0)
@@ -178,7 +178,7 @@ def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: 
     steps = WARM_STEPS[losses.dtype]
     for step in range(steps):
         # Towards a·y + 2b·log y = L - μ: Halley's steps, the last one Newton's; exact when b = 0. The division is last, here
-        # and below: XLA stores the result of a division and works out anything cheaper again wherever it is used.
+        # and below: XLA stores the result of a division and recomputes anything cheaper wherever it is used.
         slope = tsallis * y + twice
         missing = losses - mu - tsallis * y - twice * log_from_one(y)
         if step < steps - 1:
@@ -192,7 +192,7 @@ def warm_steps(losses: jax.Array, tsallis: jax.Array, entropy: jax.Array, warm: 
         x, flat = (inverse * slope) ** 2, inverse * y
         weight = x * flat
         # Towards S = Σx = 1: Halley's step for S^{-1/2}, which is linear in μ for one arm and b = 0. Up to factors of 2 the
-        # sums are S, its first and second derivatives in μ, and the mean of y. XLA drops the last one where nobody asks for it.
+        # sums are S, its first and second derivatives in μ, and the mean of y. XLA drops the last one where it is not used.
         total, first, second, typical, last = sums(
             x, weight, weight * flat * (2 + tsallis * y * flat), weight * y, (missing * flat) ** 2
         )

@@ -1,8 +1,8 @@
-"""Randomness as a function, not a state: every word is ``threefry(key of its purpose; round, run)``.
+"""Counter-based random numbers: every word is ``threefry(key of its purpose; round, run)``.
 
-A run is therefore the same whatever the batch, chunk, device or resume point, learners share losses and delays run by
-run (paired comparisons), and any round can be replayed. The words are those of ``jax.random.fold_in`` (a test says so);
-they are computed here because JAX's own rule is a rolled loop on CPU, which cannot be fused into the round.
+A run is therefore identical for any batch, chunk, device or resume point. Learners share losses and delays run by run (paired
+comparisons), and any round can be replayed. The words equal those of ``jax.random.fold_in`` (tested). They are computed here
+because JAX's own rule is a rolled loop on CPU, which cannot be fused into the round.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Words(NamedTuple):
     second: jax.Array
 
     def key(self) -> jax.Array:
-        """The words as typed JAX keys, for laws that need more than one number."""
+        """The words as typed JAX keys, for models that need more than one number."""
         return jax.random.wrap_key_data(jnp.stack(self, -1), impl="threefry2x32")
 
 
@@ -39,7 +39,7 @@ def streams(key: jax.Array) -> tuple[Words, ...]:
 
 
 def fold(words: Words, number: jax.Array | int, pair: jax.Array | int = 0) -> Words:
-    """``jax.random.fold_in(key, number)``, on words; with another ``pair`` (0 … 2³² - 1) other words, as good. Shapes broadcast."""
+    """``jax.random.fold_in(key, number)``, on words; each ``pair`` (0 … 2³² - 1) gives independent words. Shapes broadcast."""
     return threefry(words, Words(jnp.asarray(pair, jnp.uint32), jnp.asarray(number).astype(jnp.uint32)))
 
 
@@ -56,7 +56,7 @@ def threefry(key: Words, count: Words) -> Words:
 
 
 def in_one_pass(words: Words) -> Words:
-    """The same words for a CPU, where XLA would make each word by itself, which takes the whole hash twice.
+    """The same words for a CPU, where XLA would compute each word separately, and the whole hash twice.
 
     Only a reduction has two results in one pass. This one is over two rows, of which the second is 0.
     """
@@ -65,8 +65,14 @@ def in_one_pass(words: Words) -> Words:
     return Words(*either)
 
 
+def round_key(stream: Words, t: jax.Array) -> Words:
+    """The key of a stream in round t. With a key for each run, a CPU would otherwise compute it again in every round of the next hash."""
+    key = fold(stream, t)
+    return in_one_pass(key) if key.first.ndim and jax.default_backend() == "cpu" else key
+
+
 def grain(dtype: np.dtype) -> jax.Array:
-    """How many different uniform numbers there are: 2²³ in float32, 2³² in float64."""
+    """The number of different uniform numbers: 2²³ in float32, 2³² in float64."""
     return jnp.asarray(2.0**32 if dtype == jnp.float64 else 2.0**23, dtype)
 
 

@@ -1,4 +1,4 @@
-"""Rows of tables ``[rows, ..., runs]``, such as a ring of pending plays: one row for all runs, or each run's own."""
+"""Rows of tables ``[rows, ..., runs]``, such as a ring of outstanding observations: one row for all runs, or each run's own."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def _set_at_once(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Ar
 
 
 def _set_in_turn(flat: jax.Array, value: jax.Array, places: jax.Array) -> jax.Array:
-    """The same for a CPU. XLA makes a kernel of its own of a scatter, and then no longer one function of the loop over rounds."""
+    """The same for a CPU, where XLA compiles a scatter to a separate kernel, and not the loop over rounds to one function."""
 
     def one(index, flat):
         return lax.dynamic_update_index_in_dim(flat, value[index], places[index], 0)
@@ -74,6 +74,6 @@ def with_rows_of(tables: Any, like: Any) -> Any:
 
 
 def _places(table: jax.Array, row: jax.Array) -> jax.Array:
-    """Where each run's own row stands in the flattened table: one index takes half the time of two."""
+    """The index of each run's own row in the flattened table: one index takes half the time of two."""
     within = int(np.prod(table.shape[1:]))
     return row.astype(jnp.uint32) * np.uint32(within) + jnp.arange(within, dtype=jnp.uint32).reshape(table.shape[1:])

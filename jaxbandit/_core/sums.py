@@ -1,4 +1,4 @@
-"""Sums that stay right over millions of rounds in 32 bits: exact counts, and floats with their rounding error."""
+"""Sums that stay accurate over millions of rounds in 32 bits: exact counts, and compensated floats."""
 
 from typing import Any
 
@@ -29,9 +29,9 @@ class Count:
 
 
 def compensated_add(value: jax.Array, error: jax.Array, term: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """``value + term``, and what rounding took from it, starting from the ``error`` so far (Kahan).
+    """``value + term`` and its rounding error, starting from the ``error`` so far (Kahan summation).
 
-    The error is put back into the next term, so ``value`` itself stays right; for sums of which it is read every round.
+    The error is added to the next term, so that ``value`` itself stays accurate; for sums that are read every round.
     """
     term = term + error
     total = value + term

@@ -1,1 +1,1 @@
-"""How this machine plays a game. Private: use :func:`jaxbandit.simulate` and :func:`jaxbandit.rollout`."""
+"""Simulation of games on the devices of this machine. Private: use :func:`jaxbandit.simulate` and :func:`jaxbandit.rollout`."""

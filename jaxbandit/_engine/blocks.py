@@ -1,9 +1,9 @@
-"""Blocks of runs on devices: the programs that play many runs, and the threads that call them.
+"""Blocks of runs on devices: the compiled programs that simulate them, and the threads that call the programs.
 
-A block is a fixed number of runs, played by one compiled program on one device. XLA rounds differently for arrays of other
+A block is a fixed number of runs, simulated by one compiled program on one device. XLA rounds differently for arrays of other
 shapes, so bitwise identical results need one shape: runs are filled up to whole blocks. Their size is chosen by
-:mod:`jaxbandit._engine.choose`, on a CPU by the number of arms alone, whatever the number of runs, devices or machines. Everything
-that plays many runs, simulations and gradients alike, goes through :func:`play_blocks`.
+:mod:`jaxbandit._engine.choose` from the number of arms and the platform. It does not depend on the number of runs, devices or
+machines. (An accelerator with little memory has smaller blocks.) Simulations and gradients of many runs use :func:`play_blocks`.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ def _start(player: Player, game: Game) -> State:
 def _advance(
     player: Player, game: Game, state: State, done: jax.Array, record: jax.Array, *, probabilities: bool
 ) -> tuple[State, Records]:
-    """The state of a block, of which ``done`` rounds are played, at the last round of ``record``, and what is recorded."""
+    """Advance a block from round ``done`` to the last round of ``record``. Returns its state and the records."""
     return player.advance(game, state, done, record, probabilities)
 
 
@@ -47,7 +47,7 @@ def _grow(player: Player, game: Game, state: State, done: jax.Array) -> State:
     return player.grow(game, state, done)
 
 
-# They live as long as the module: JAX's caches know functions by reference.
+# At module level, because JAX's caches compare functions by reference.
 start, grow, advance = jax.jit(_start), jax.jit(_grow), Program(_advance)
 
 
@@ -55,20 +55,20 @@ def execution_for(
     game: Game,
     *,
     flags: Sequence[bool] = (),
-    runs: int | None = None,
+    block: int | None = None,
     at_once: int = 1,
     differentiable: bool = False,
     rounds: int | None = None,
     resumable: bool = True,
 ) -> Execution:
-    """How ``runs`` runs of the game (those it has, by default) are played here, with ``at_once`` blocks on a device at a time.
+    """The execution plan of a game on this machine, with ``at_once`` blocks on a device at a time.
 
     The other arguments are those of :func:`jaxbandit._engine.choose.choose_execution`.
     """
     where = platform()
     room = None if where == "cpu" else (memory() or MEMORY) // at_once
     return choose_execution(
-        game, where, room, runs=runs, flags=flags, differentiable=differentiable, rounds=rounds, resumable=resumable
+        game, where, room, block=block, flags=flags, differentiable=differentiable, rounds=rounds, resumable=resumable
     )
 
 
@@ -78,10 +78,10 @@ def start_shapes(player: Player, game: Game, runs: int) -> State:
     return _start_shapes(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), float_dtype())
 
 
-# To ask JAX costs a quarter of a millisecond each time, and a simulation asks often.
+# Cached: each evaluation takes a quarter of a millisecond, and a simulation needs many.
 @functools.lru_cache(maxsize=256)
 def _start_shapes(structure: Any, leaves: tuple[tuple[tuple[int, ...], Any], ...], dtype: Any) -> State:
-    del dtype  # what the program makes depends on it
+    del dtype  # part of the cache key: the shapes depend on it
     return start.eval_shape(*jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]))
 
 
@@ -94,23 +94,25 @@ def leaves_with_runs(player: Player, game: Game) -> list[bool]:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Some runs that are played together on one device."""
+    """Runs that are simulated together on one device."""
 
     player: Player  # on the device
     game: Game  # with the ids of these runs, on the device
-    first: int  # the place of its first run among all that are wanted
-    runs: int  # how many of its runs are wanted; the others fill it up
+    first: int  # index of its first run among all requested runs
+    runs: int  # number of requested runs in it; the others are padding
     device: Any
     _progress: Progress
     _stopped: threading.Event
 
     def put(self, tree: T) -> T:
-        """``tree`` on the device of the block. What a program returns must be put there too: it is bound to no device, and
-        the program that takes it would be compiled once more."""
+        """Put ``tree`` on the device of the block.
+
+        Outputs of a program must be put there too: they are not committed to a device, and would recompile the next program.
+        """
         return jax.device_put(tree, self.device)
 
     def played(self, rounds: int) -> None:
-        """Tell that the runs of the block got ``rounds`` rounds further; ends the block if the caller was interrupted."""
+        """Report that the block has advanced by ``rounds`` rounds; raises if the caller was interrupted."""
         if self._stopped.is_set():
             raise CancelledError
         self._progress.update(rounds * self.runs)
@@ -125,19 +127,19 @@ def play_blocks(
     size: int | None = None,
     progress: Progress | None = None,
 ) -> list[T]:
-    """``play(block)`` for all runs of ``game``, block by block, each on a device that is free; in the order of the runs.
+    """Call ``play(block)`` for all blocks of ``game``, each on a free device. Results are in the order of the runs.
 
     Args:
       play: calls a :class:`~jaxbandit._engine.programs.Program` with ``block.player`` and ``block.game`` and brings its results to the
         host; runs in a thread.
-      player: how the game is played.
-      game: what is played; the last block is filled up with the run ids that follow the last one.
+      player: the player, with its execution plan.
+      game: the game; the last block is padded with the run ids that follow the last one.
       settle: is called with the first block and returns the player of all blocks, with an execution that compiles
         (:func:`jaxbandit._engine.programs.settled`). By default no program is one function.
       size: runs in a block; by default that of the execution.
       progress: the bar that ``block.played`` moves.
 
-    On an interrupt or an error, blocks that have not begun are dropped, and others end at their next ``block.played``.
+    On an interrupt or an error, blocks that have not started are dropped, and others end at their next ``block.played``.
     """
     flags = player.execution.per_run
     size = size or player.execution.block
@@ -165,8 +167,9 @@ def play_blocks(
         for device in devices:
             free.put(device)
         player = not_one_function(player) if settle is None else settle(block(0, player, devices[0]))
-        # As many threads as devices, or as cores of a CPU: JAX does not promise that two calls of one thread run at once. Which
-        # thread plays a block is left to chance, so that a slow one does not keep the others waiting.
+        # As many threads as devices, or as cores of a CPU: JAX does not guarantee that two calls of one thread run at once.
+        # Blocks
+        # are not assigned to threads in advance, so that a slow thread does not delay the others.
         threads = Threads(len(devices), "jaxbandit-block")
         try:
             futures = [threads.submit(play_one, first, player) for first in starts]
@@ -177,9 +180,9 @@ def play_blocks(
 
 
 def join(blocks: Sequence[T], runs: int, has_runs: Sequence[bool] | None = None) -> T:
-    """Trees of arrays of consecutive blocks as one, without what only filled up the last block.
+    """Concatenate trees of arrays of consecutive blocks, without the padding of the last block.
 
-    Every leaf has the runs as last axis, or those that ``has_runs`` marks; others are taken of the first block.
+    Every leaf has the runs as last axis, or those that ``has_runs`` marks; others are taken from the first block.
     """
     leaves, structures = zip(*(jax.tree.flatten(block) for block in blocks), strict=True)
     marks = has_runs or [True] * len(leaves[0])

@@ -50,14 +50,14 @@ def cache_programs(path: str | os.PathLike | None = None) -> str:
         jax.config.update("jax_compilation_cache_dir", str(programs))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-        from jax.experimental.compilation_cache import compilation_cache  # here: needed by those alone who call this
+        from jax.experimental.compilation_cache import compilation_cache  # imported here: only this function needs it
 
-        compilation_cache.reset_cache()  # JAX looks at the options once, when it compiles for the first time
+        compilation_cache.reset_cache()  # JAX reads the options once, at its first compilation
     return str(folder)
 
 
 def cache_by_default() -> None:
-    """:func:`cache_programs` for commands: never an error, and not at all where ``JAXBANDIT_CACHE`` says so."""
+    """:func:`cache_programs` for commands. Never raises, and does nothing if ``JAXBANDIT_CACHE`` is off."""
     if os.environ.get(VARIABLE, "").strip().lower() in OFF:
         return
     with contextlib.suppress(OSError):
@@ -65,7 +65,7 @@ def cache_by_default() -> None:
 
 
 def _processor() -> str:
-    """A name for this kind of processor: a program for another kind may have instructions that this one lacks, and end the process."""
+    """A name for this kind of processor: programs for another kind may use instructions that crash the process here."""
     kind = platform.processor()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""Which :class:`~jaxbandit._engine.execution.Execution` a game gets on a platform.
+"""Choice of the :class:`~jaxbandit._engine.execution.Execution` of a game on a platform.
 
-On a CPU rounds are evaluated on arrays, in blocks of a few hundred runs that stay in its caches. A GPU or TPU wants tens of
-thousands of runs at once, loops whose length it knows beforehand, and rounds that are few kernels.
+On a CPU rounds are evaluated on arrays, in blocks of a few hundred runs that stay in its caches. A GPU or TPU needs tens of
+thousands of runs at once, loops of known length, and rounds of few kernels.
 """
 
 import dataclasses
@@ -18,35 +18,43 @@ from jaxbandit._engine.game import Game, State
 from jaxbandit._engine.per_run import with_runs
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.queues.listed import Pending, ring_size
-from jaxbandit._engine.unrolled.rounds import MOST_ARMS
+from jaxbandit._engine.unrolled import rounds as unrolled
 from jaxbandit.delays import Delays
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (experiments/bench shows others)
-SIZES = (1024, 8192, 65536)  # runs in a block on an accelerator; few, so that few programs are compiled
+# Up to how many arms, runs in a block on an accelerator: see docs/appendix/accelerators.md. From 11 to 32 arms the compiler for GPUs
+# makes a round of smaller blocks of 39 kernels, not of 7.
+ACCELERATOR_BLOCKS = ((2, 32768), (10, 16384), (32, 65536), (MOST_ROUNDS, 16384))
+SIZES = (1024, 8192, 65536)  # other sizes: for small memories, and for launches that many settings share
 RINGS = (64, 256, 2048)  # rows of a queue; few, so that games that differ in a fixed delay share a program
-SMALL_RING = 2048  # rows; a queue that holds every delay in as few has them, whatever the horizon
-LARGEST_RING = 1 << 18  # rows times arms; above, a queue has no row more than it needs
+SMALL_RING = 2048  # rows; a queue that holds every delay in so few rows is not shortened to the horizon
+LARGEST_RING = 1 << 18  # rows times arms; above, queues are not rounded up to a common size
 FEW_ARMS, SLOT_ARMS, SLOT_NUMBERS = 4, 20, 1 << 14  # on a CPU: up to how many arms, rows times arms, slots are used
 CHUNK = 64  # rounds in a loop of known length
-MEMORY = 12 << 30  # bytes of an accelerator that does not say how much it has
+MEMORY = 12 << 30  # bytes, for accelerators that do not report their memory
 
 
-def block_size(num_arms: int) -> int:
-    """How many runs make a block on a CPU: twice as many for one or two arms, where starting a kernel takes longer than its work."""
+def block_size(num_arms: int, platform: str = "cpu") -> int:
+    """The number of runs in a block; independent of the number of runs and devices.
+
+    On a CPU twice as many for one or two arms, where starting a kernel takes longer than its work.
+    """
+    if platform != "cpu":
+        return next(size for most, size in ACCELERATOR_BLOCKS if num_arms <= most)
     return 2 * BLOCK if num_arms <= 2 else BLOCK
 
 
 def ring_rows(delays: Delays, num_arms: int) -> int:
-    """How many rows a queue has: what the bound of the delay model asks for or, where that may be, the next of a few sizes."""
+    """The number of rows of a queue: the bound of the delay model requires it; rounded up to one of a few sizes where allowed."""
     rows = ring_size(delays.bound)
     sizes = [size for size in RINGS if size >= rows and size * num_arms <= LARGEST_RING] if delays._roomy else []
     return sizes[0] if sizes else rows
 
 
 def horizon_rows(game: Game, queue: QueueKind, rounds: int | None) -> int:
-    """How many rows a queue has that ends at the horizon, where one that holds every delay is longer and large; 0: it is not.
+    """The number of rows of a queue that ends at the horizon, used where a queue for every delay would be large; 0: not used.
 
-    Sums over all rows (dense queues, pieces of losses) and side lists keep the rows that the delay model asks for.
+    Sums over all rows (dense queues, pieces of losses) and side lists keep the rows that the delay model requires.
     """
     delays, num_arms = game.delays, game.losses.num_arms
     rows = ring_size(delays.bound)
@@ -59,10 +67,10 @@ def horizon_rows(game: Game, queue: QueueKind, rounds: int | None) -> int:
 
 
 def fitted(game: Game, execution: Execution, hook: Any = None) -> tuple[Player, Game]:
-    """The player of an execution, and the game with a queue as long as the execution says."""
+    """The player of an execution, and the game with a queue of the length that the execution specifies."""
     delays: Any = game.delays
     if delays._roomy and execution.later:
-        # The bound is no part of the program then: models that differ in it share one.
+        # The bound is then not part of the program: models that differ only in it share one.
         return Player(hook=hook, execution=execution), dataclasses.replace(
             game, delays=dataclasses.replace(delays, bound=MOST_ROUNDS - 1)
         )
@@ -78,25 +86,25 @@ def choose_execution(
     platform: str,
     memory: int | None = None,
     *,
-    runs: int | None = None,
+    block: int | None = None,
     flags: Sequence[bool] = (),
     differentiable: bool = False,
     rounds: int | None = None,
     resumable: bool = True,
 ) -> Execution:
-    """The execution for ``runs`` runs of a game (those it has, by default).
+    """The execution of a game, for any number of runs and devices.
 
     Args:
-      game: what is played.
+      game: the game.
       platform: "cpu", "gpu" or "tpu".
       memory: bytes of the device.
-      runs: how many runs.
+      block: runs in a block of an accelerator, if they fit its memory; by default :func:`block_size`.
       flags: the leaves of learner, losses and delays that have one value per run.
-      differentiable: on arrays and with a queue that a hook or automatic differentiation can go through.
+      differentiable: require arrays, and a queue that supports hooks and automatic differentiation.
       rounds: the horizon; None: unknown.
       resumable: observations that arrive after the horizon are kept.
     """
-    num_arms, runs, flags = game.losses.num_arms, runs or game.runs.size, tuple(flags) if any(flags) else ()
+    num_arms, flags = game.losses.num_arms, tuple(flags) if any(flags) else ()
     on_cpu = platform == "cpu"
     queue: QueueKind = "listed" if differentiable else _queue(game, platform, flags)
     short = horizon_rows(game, queue, rounds)
@@ -111,7 +119,8 @@ def choose_execution(
         one_function=on_cpu,
     )
     if not on_cpu:
-        execution = dataclasses.replace(execution, block=_accelerator_block(game, execution, memory or MEMORY, runs))
+        wanted = block or block_size(num_arms, platform)
+        execution = dataclasses.replace(execution, block=_fitting_block(game, execution, memory or MEMORY, wanted))
         note = "gradients: rounds are evaluated on arrays" if differentiable else _why_not_unrolled(game, execution)
         if not note:
             return dataclasses.replace(execution, evaluation="unrolled")
@@ -128,13 +137,14 @@ def shapes_of(game: Game, execution: Execution, runs: int) -> tuple[Player, Game
     return player, game, jax.eval_shape(Player.start, player, game)
 
 
-def _accelerator_block(game: Game, execution: Execution, memory: int, runs: int) -> int:
+def _fitting_block(game: Game, execution: Execution, memory: int, wanted: int) -> int:
+    """``wanted`` runs, or the next smaller size whose state fits the memory three times."""
     state = (
         shapes_of(game, execution, SIZES[0])[2] if not execution.per_run else shapes_of(game, _unrolled(execution), SIZES[0])[2]
     )
     per_run = _bytes(state) / SIZES[0]
-    fits = [size for size in SIZES if 3 * size * per_run <= memory] or SIZES[:1]
-    return next((size for size in fits if size >= runs), fits[-1])
+    sizes = sorted({size for size in SIZES if size < wanted} | {wanted})
+    return max((size for size in sizes if 3 * size * per_run <= memory), default=sizes[0])
 
 
 def _unrolled(execution: Execution) -> Execution:
@@ -142,13 +152,13 @@ def _unrolled(execution: Execution) -> Execution:
 
 
 def _broadcasts(game: Game, execution: Execution) -> bool:
-    """Whether values for each run are read right on arrays of runs: the library's classes, where all shapes fit."""
+    """Whether per-run values broadcast correctly on arrays of runs: the library's classes, where all shapes fit."""
     if not per_run.of_library((game.learner, game.losses, game.delays)):
         return False
     if per_run.of_losses(game, execution.per_run) and not per_run.of_library(game.measure):
         return False
     try:
-        # A number of runs that no other axis has, so that axes of the same length cannot hide a wrong shape.
+        # A number of runs that differs from all other axes, so that equal lengths cannot hide a wrong shape.
         runs = next(count for count in (509, 521) if count != game.losses.num_arms)
         player, shapes, state = shapes_of(game, execution, runs)
         after, x = jax.eval_shape(Player.step, player, shapes, state, jax.ShapeDtypeStruct((), np.int32))
@@ -171,7 +181,10 @@ def _queue(game: Game, platform: str, flags: Sequence[bool]) -> QueueKind:
 
 
 def _slots_fit_caches(game: Game) -> bool:
-    """Whether slots are faster than lists on a CPU, whose caches must hold a number for each row and arm; see docs/performance.md."""
+    """Whether slots are faster than lists on a CPU, whose caches must hold a number for each row and arm.
+
+    See docs/appendix/engineering_notes.md.
+    """
     num_arms = game.losses.num_arms
     return num_arms <= FEW_ARMS or (num_arms <= SLOT_ARMS and ring_size(game.delays.bound) * (num_arms + 1) <= SLOT_NUMBERS)
 
@@ -183,8 +196,17 @@ def _bytes(state: Any) -> int:
 def _why_not_unrolled(game: Game, execution: Execution) -> str:
     """Why the game cannot be unrolled, or is not worth it; empty if it can."""
     num_arms = game.losses.num_arms
-    if num_arms > MOST_ARMS:
-        return f"{num_arms} arms: rounds are evaluated on arrays above {MOST_ARMS}"
+    if num_arms > unrolled.MOST_ARMS:
+        return f"{num_arms} arms: rounds are evaluated on arrays above {unrolled.MOST_ARMS}"
+    if num_arms > unrolled.FEW_ARMS:
+        player, fit = fitted(game, _unrolled(execution))
+        alone, one = player.alone(), per_run.single_run(fit, execution.per_run)
+        like, t = jax.eval_shape(Player.start, alone, one), jax.ShapeDtypeStruct((), np.int32)
+        numbers = unrolled.count_numbers(jax.make_jaxpr(Player.step)(alone, one, like, t))
+        if numbers > unrolled.MOST_NUMBERS:
+            return (
+                f"{num_arms} arms, {numbers:,} numbers in a round: rounds are evaluated on arrays above {unrolled.MOST_NUMBERS:,}"
+            )
     player, game, state = shapes_of(game, _unrolled(execution), SIZES[0])
 
     def one_round(player: Player, game: Game, state: State):
@@ -192,15 +214,15 @@ def _why_not_unrolled(game: Game, execution: Execution) -> str:
 
     try:
         jax.eval_shape(one_round, player, game, state)
-    except Exception as error:  # Unsupported; or whatever the interpreter meets in a jaxpr of another JAX: arrays always work
+    except Exception as error:  # Unsupported, or any error caused by jaxprs of another version of JAX: arrays always work
         return f"rounds are evaluated on arrays: {type(error).__name__}: {error}".splitlines()[0][:200]
     return ""
 
 
 def check_memory(game: Game, state: State, available: int | None) -> None:
-    """Raise if a block in this ``state`` (its shapes) cannot fit into ``available`` bytes, None if that is not known.
+    """Raise if a block with a ``state`` of these shapes cannot fit into ``available`` bytes; None: unknown.
 
-    A block needs its state twice, before and after the rounds that are played in one call.
+    A block needs its state twice, before and after the rounds of one call.
     """
     need = 2 * _bytes(state)
     if available is None or need <= available:

@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 def platform() -> str:
-    """Where blocks are played: "cpu", "gpu" or "tpu"."""
+    """The platform of the simulations: "cpu", "gpu" or "tpu"."""
     return jax.default_backend()
 
 
 def memory() -> int | None:
-    """Bytes that a device may use, None if it does not say: on a CPU those of the machine."""
+    """Bytes that a device may use, None if not reported; on a CPU those of the machine."""
     if platform() != "cpu":
         return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     try:
@@ -40,8 +40,8 @@ def memory() -> int | None:
 class Threads(ThreadPoolExecutor):
     """A thread pool that inherits the caller's ``enable_x64`` setting.
 
-    ``with jax.enable_x64(True):`` holds in the thread that says it and in no other: in plain threads a simulation inside it
-    would check its numbers in float64 and play in float32.
+    ``with jax.enable_x64(True):`` only holds in its own thread. In plain threads a simulation inside it would check its inputs
+    in float64 and run in float32.
     """
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **options: Any) -> Future[T]:
@@ -54,28 +54,34 @@ class Threads(ThreadPoolExecutor):
         return super().submit(work)
 
 
-_in_use: collections.Counter = collections.Counter()  # device -> calls of play_blocks at work on it
+_in_use: collections.Counter = collections.Counter()  # device -> active calls of play_blocks
 _counting = threading.Lock()
 
 
 @contextlib.contextmanager
 def idlest_devices(most: int) -> Iterator[list[Any]]:
-    """At most ``most`` places to play blocks at the same time: one for each core of a CPU, one for each accelerator.
+    """At most ``most`` slots for blocks that run at the same time: one for each core of a CPU, one for each accelerator.
 
-    Accelerators with the least to do come first: several simulations may run at once. All cores serve one CPU device, whose programs
-    are then compiled once.
+    The least busy accelerators come first, because several simulations may run at once. All cores serve one CPU device, whose
+    programs are compiled once.
     """
     if platform() == "cpu":
         yield [jax.local_devices()[0]] * min(count_cores(), most)
         return
     with _counting:
-        devices = sorted(jax.local_devices(), key=_in_use.__getitem__)[:most]  # stable: a lone simulation begins with the first
+        devices = sorted(alike_devices(), key=_in_use.__getitem__)[:most]  # stable: a lone simulation begins with the first
         _in_use.update(devices)
     try:
         yield devices
     finally:
         with _counting:
             _in_use.subtract(devices)
+
+
+def alike_devices() -> list[Any]:
+    """The devices of this process of the same kind as the first: other kinds round differently."""
+    first, *others = jax.local_devices()
+    return [first, *(device for device in others if device.device_kind == first.device_kind)]
 
 
 def use_all_cores() -> int:
@@ -98,5 +104,5 @@ def count_cores() -> int:
     """How many CPU cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux says which cores a process is bound to
+    except AttributeError:  # only Linux reports the cores that a process is bound to
         return os.cpu_count() or 1

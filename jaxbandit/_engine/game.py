@@ -1,20 +1,21 @@
-"""What is played: a game, its state and its records. How a machine plays it is in :mod:`jaxbandit._engine.player`."""
+"""A game, its state and its records. :mod:`jaxbandit._engine.player` simulates it."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from jaxbandit._core import arms, randomness
 from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
 from jaxbandit._core.sums import Sum
-from jaxbandit._engine.devices import platform
 from jaxbandit._engine.measuring import readings
 from jaxbandit._engine.queues import Queue
 from jaxbandit.delays import Delays
-from jaxbandit.learners.base import Learner, Round, as_learner
-from jaxbandit.losses import Losses
+from jaxbandit.learners.base import Learner, ReadsDelays, Round, as_learner, is_a
+from jaxbandit.losses import AdaptiveLosses, Losses
+from jaxbandit.losses.base import Now
 
 
 @pytree_dataclass
@@ -26,14 +27,15 @@ class State:
     suffered: Sum  # [...] Σ_t <x_t, m_t - min m_t>
     excess: Sum | None  # [K] or [K, ...] Σ_t (m_t - min m_t), for losses whose means move; None: the best arm is always the same
     measured: tuple[Any, ...]  # the state of each measurement
+    adversary: Any = None  # the state of adaptive losses
 
 
 @pytree_dataclass
 class Records:
-    """What is kept of the recorded rounds."""
+    """Measurements at the recorded rounds."""
 
-    regret: jax.Array  # [C, ...]
-    probabilities: jax.Array | None  # [C, K, ...]
+    regret: Float[Array, " C *runs"]
+    probabilities: Float[Array, " C K *runs"] | None
     measured: dict[str, jax.Array]  # [C, ..., runs]
     trajectory: dict[str, jax.Array] | None = None  # [R, ..., S], on the host only: see jaxbandit._engine.trajectories
 
@@ -66,34 +68,43 @@ class Game:
         )
 
     def round(self, t: jax.Array, pending: Queue | None, outstanding: jax.Array, total_outstanding: jax.Array) -> Round:
-        """What the learner may know in round t."""
+        """The information available to the learner in round t."""
 
         def is_outstanding(s):
             if self.delays.oblivious:
                 zero = jnp.zeros(jnp.shape(s), float_dtype())
-                # Drawn again from the key; NEVER is later than any round.
+                # Recomputed from the key; NEVER exceeds every round.
                 late = self.delays.draw(s, jnp.zeros_like(s), zero, self.delay_noise(s)) >= t - s
             else:
                 late = jnp.zeros(self.runs.shape, bool) if pending is None else pending.is_due_from(s, t)
             return (s >= 1) & (s < t) & late
 
-        return Round(t, outstanding, total_outstanding, lambda pair=0: self.words(randomness.LEARNER, t, pair), is_outstanding)
+        round = Round(t, outstanding, total_outstanding, lambda pair=0: self.words(randomness.LEARNER, t, pair), is_outstanding)
+        if not is_a(self.learner, ReadsDelays):
+            return round
+        # Delays that are known do not depend on the arm or the loss.
+        nothing = jnp.zeros(self.runs.shape, float_dtype())
+        return round._replace(delay=self.delays.draw(t, nothing.astype(jnp.int32), nothing, self.delay_noise(t)))
+
+    def losses_after(self, adversary: Any) -> Losses | Now:
+        """The loss model of a round; ``adversary`` is the state of adaptive losses."""
+        return Now(self.losses, adversary) if isinstance(self.losses, AdaptiveLosses) else self.losses
+
+    def loss_noise(self, t: jax.Array, arm: jax.Array) -> jax.Array:
+        """The noise ``[K, ...]`` of the losses of all arms ``[K, 1, ...]``, for games in which all losses are drawn."""
+        # Pair 0 is the key of the chosen arm in games that draw no other.
+        words = self.words(randomness.LOSS, t, arm.astype(jnp.uint32) + 1)
+        return words.key() if self.losses.needs_key else randomness.uniform(words.first, self.grain)
 
     def words(self, purpose: int, t: jax.Array, pair: Any = 0) -> randomness.Words:
         """Two random words for each run in round t."""
-        return randomness.fold(self._round_key(purpose, t), self.runs, pair)
-
-    def _round_key(self, purpose: int, t: jax.Array) -> randomness.Words:
-        key = randomness.fold(self.streams[purpose], t)
-        # With a key for each run, a CPU would work out both words of it again in every turn of the next hash.
-        return randomness.in_one_pass(key) if key.first.ndim and platform() == "cpu" else key
+        return randomness.fold(randomness.round_key(self.streams[purpose], t), self.runs, pair)
 
     def delay_noise(self, t: jax.Array) -> jax.Array:
         """The uniform number that the delay of round t is drawn from."""
-        # One number for all runs if they share the sequence: an oblivious adversary does not know the run.
-        words = randomness.fold(
-            self._round_key(randomness.DELAY, t), jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs
-        )
+        # One number for all runs if they share the sequence: oblivious delays do not depend on the run.
+        key = randomness.round_key(self.streams[randomness.DELAY], t)
+        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs)
         return randomness.uniform(words.first, self.grain)
 
     def regret(self, state: State) -> jax.Array:
@@ -105,5 +116,5 @@ class Game:
         return (state.suffered.value - value) + (state.suffered.error - error)
 
     def readings(self, state: State) -> dict[str, jax.Array]:
-        """What the measurements read so far, by name, ``[..., runs]``."""
+        """The current values of the measurements by name, ``[..., runs]``."""
         return readings(self.measure, state.measured)

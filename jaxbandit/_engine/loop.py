@@ -1,4 +1,4 @@
-"""How the rounds of a block are evaluated, and the loop over them."""
+"""Evaluation of the rounds of a block, and the loop over them."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -11,18 +11,18 @@ from jaxbandit._core.fields import float_dtype
 
 
 class Rounds(Protocol):
-    """How rounds are evaluated: what the loop carries, and what one round makes of it."""
+    """An evaluation of rounds: the carry of the loop and its update."""
 
     def enter(self, state: Any, done: jax.Array) -> Any:
-        """What the loop carries after round ``done``."""
+        """The carry of the loop after round ``done``."""
         ...
 
     def play(self, t: jax.Array, carry: Any) -> Any:
-        """What is carried after round t."""
+        """The carry after round t."""
         ...
 
     def leave(self, carry: Any) -> tuple[Any, jax.Array | None]:
-        """The state as arrays, and x_t ``[K, ...]`` of the last round if it is asked for."""
+        """The state as arrays, and x_t ``[K, ...]`` of the last round if requested."""
         ...
 
 

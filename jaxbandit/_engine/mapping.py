@@ -1,9 +1,8 @@
 """Rollouts under ``jax.vmap`` and differentiation: every mapped axis becomes the axis of runs.
 
-``vmap`` of a rollout as it is written puts runs first and arms last, and walks whole queues where one run needs one row. Here a rule of
-``custom_vmap`` plays the mapped axis as the runs of a simulation: on the last axis, with one value per run in the leaves that
-are mapped. The rule calls itself, so that nested maps end up on one axis. Derivatives are taken of the plain rounds, by a
-``custom_jvp`` around it.
+A plain ``vmap`` of a rollout puts runs first and arms last, and reads whole queues where one run needs one row. Here a
+``custom_vmap`` rule turns the mapped axis into the runs of a simulation: the last axis, with per-run values in the mapped leaves.
+The rule is recursive, so that nested maps share one axis. A ``custom_jvp`` around it differentiates the plain rounds.
 """
 
 import dataclasses
@@ -20,13 +19,16 @@ from jax.custom_derivatives import SymbolicZero
 from jaxbandit._core.fields import is_concrete, pytree_dataclass
 from jaxbandit._core.sums import Count
 from jaxbandit._engine.blocks import leaves_with_runs
-from jaxbandit._engine.choose import SLOT_ARMS, choose_execution, fitted
+from jaxbandit._engine.choose import SLOT_ARMS, block_size, choose_execution, fitted
 from jaxbandit._engine.devices import platform
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
+from jaxbandit._engine.per_run import with_runs
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import Program, settled
 from jaxbandit._engine.queues.listed import ring_size
+
+MANY_BLOCKS = 8
 
 
 class How(NamedTuple):
@@ -91,7 +93,7 @@ def _(how: How, primals: Any, tangents: Any) -> tuple[Outcome, Outcome]:
 
 
 def _plain(how: How, game: Game, record: jax.Array) -> Outcome:
-    """Rounds that can be differentiated: backwards too where the horizon is static."""
+    """Differentiable rounds; reverse mode requires a static horizon."""
     player = _up_to_horizon(how, game)
     if how.rounds is None:
         return Outcome.of(game, *player.advance(game, player.start(game), jnp.int32(0), record, how.probabilities))
@@ -99,7 +101,7 @@ def _plain(how: How, game: Game, record: jax.Array) -> Outcome:
 
 
 def _up_to_horizon(how: How, game: Game) -> Player:
-    """The player of the plain rounds, with a queue that ends at a static horizon where the delay model asks for a longer one."""
+    """The player of the plain rounds, with a queue that ends at a static horizon where the delay model requires a longer one."""
     summed = game.delays._shares() is not None or game.delays._long_waits
     if how.rounds is None or summed or ring_size(how.rounds) >= ring_size(game.delays.bound):
         return Player()
@@ -139,8 +141,7 @@ def _mapped(how: How, mapped: Mapped | None) -> Any:
         marks = tuple(flag and leaf is not game.runs for flag, leaf in zip(flags, jax.tree.leaves(game), strict=True))
         wide = jax.tree.unflatten(structure, leaves)
         if is_concrete((wide, record)):
-            # No transformation around this one. A program of our own may be one function; within a program of the user's, XLA:CPU
-            # ends the process where it cannot emit such a call inside a loop.
+            # Outside of any transformation: a separate program can use wide vectors.
             found = _compiled(how, wide, record, marks)
         else:
             found = _mapped(how, Mapped(marks, runs))(wide, record)
@@ -179,9 +180,14 @@ def _wide(how: How, game: Game, record: jax.Array, flags: tuple[bool, ...]) -> O
         return Outcome.of(game, *player.scan(game, how.rounds, np.asarray(how.record), how.probabilities, loop="while"))
     if not game.runs.ndim:
         return _played(Player(), game, record, probabilities=how.probabilities)
-    # Slots pay on a CPU only within one function.
-    player, game = _player(how, game, flags, {"queue": "listed", "one_function": False} if platform() == "cpu" else {})
-    return _played(player, game, record, probabilities=how.probabilities)
+    player, fit = _player(how, game, flags, {})
+    if platform() == "cpu":
+        block = with_runs(fit, player.execution.per_run, player.execution.block)
+        if _block_program.emitted(player, block, record, probabilities=how.probabilities):
+            return _played(player, fit, record, probabilities=how.probabilities, play=_block_program.inside)
+        # On a CPU, slots are faster only within one function.
+        player, fit = _player(how, game, flags, {"queue": "listed", "one_function": False})
+    return _played(player, fit, record, probabilities=how.probabilities)
 
 
 # custom_vmap traces the unmapped program in every call, although only its rule is used: some 40 ms. Inlined, it is the same program.
@@ -203,15 +209,20 @@ def _player(how: How, game: Game, flags: tuple[bool, ...], changes: Any) -> tupl
 
 
 def _better_in_blocks(game: Game) -> bool:
-    """Whether a CPU plays block after block: arrivals are walked through as often as the busiest run needs, and arms fill its caches."""
-    return game.delays.fixed_age() is None or game.losses.num_arms > SLOT_ARMS
+    """Whether a CPU runs block after block: the busiest run sets the number of arrivals per round, and states fill the caches.
+
+    For other games, few runs are simulated together: the padding of the last block would cost more than the caches save.
+    """
+    many = game.runs.size >= MANY_BLOCKS * block_size(game.losses.num_arms)
+    return many or game.delays.fixed_age() is None or game.losses.num_arms > SLOT_ARMS
 
 
-def _played(player: Player, game: Game, record: jax.Array, *, probabilities: bool) -> Outcome:
-    """All runs of the game, in blocks as large as the execution says; the last one is filled up with its last run."""
+def _played(player: Player, game: Game, record: jax.Array, *, probabilities: bool, play: Any = None) -> Outcome:
+    """All runs of the game, in blocks of the size of the execution; the last one is padded with copies of its last run."""
     size, count = player.execution.block, game.runs.size
+    play = play or _one_block
     if not game.runs.ndim or not 0 < size < count:
-        return _one_block(player, game, record, probabilities)
+        return play(player, game, record, probabilities=probabilities)
     leaves, structure = jax.tree.flatten(game)
     flags = [*player.execution.per_run, *[False] * (len(leaves) - len(player.execution.per_run))]
     own = [flag or leaf is game.runs for flag, leaf in zip(flags, leaves, strict=True)]
@@ -223,7 +234,7 @@ def _played(player: Player, game: Game, record: jax.Array, *, probabilities: boo
     def one_block(mine: list[jax.Array]) -> Outcome:
         rest = iter(mine)
         block = jax.tree.unflatten(structure, [next(rest) if has else leaf for has, leaf in zip(own, leaves, strict=True)])
-        return _one_block(player, block, record, probabilities)
+        return play(player, block, record, probabilities=probabilities)
 
     def beside(leaf: jax.Array) -> jax.Array:
         return jnp.moveaxis(leaf, 0, -2).reshape(*leaf.shape[1:-1], -1)[..., :count]
@@ -231,7 +242,7 @@ def _played(player: Player, game: Game, record: jax.Array, *, probabilities: boo
     return jax.tree.map(beside, lax.map(one_block, [apart(leaf) for has, leaf in zip(own, leaves, strict=True) if has]))
 
 
-def _one_block(player: Player, game: Game, record: jax.Array, probabilities: bool) -> Outcome:
+def _one_block(player: Player, game: Game, record: jax.Array, *, probabilities: bool) -> Outcome:
     state, records = player.advance(game, player.start(game), jnp.int32(0), record, probabilities)
     outcome = Outcome.of(game, state, records)
     if not game.runs.ndim:
@@ -244,4 +255,4 @@ def _one_block(player: Player, game: Game, record: jax.Array, probabilities: boo
     return dataclasses.replace(outcome, learner_state=jax.tree.map(for_runs, state.learner_state, has_runs))
 
 
-_program = Program(_played)
+_program, _block_program = Program(_played), Program(_one_block)

@@ -29,7 +29,7 @@ def updated(measurement: Measurement, state: Any, info: RoundInfo) -> Any:
 
 
 def readings(measure: Sequence[Measurement], states: Sequence[Any]) -> dict[str, jax.Array]:
-    """What all measurements read, by name."""
+    """The values of all measurements by name."""
     found: dict[str, jax.Array] = {}
     for measurement, state in zip(measure, states, strict=True):
         name = f"measure=[{type(measurement).__name__}(…)]"

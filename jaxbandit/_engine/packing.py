@@ -1,8 +1,8 @@
 """Many settings in one launch: runs of several games side by side in one block, on a GPU or TPU.
 
-Games are packed whose programs have the same shape: they differ in numbers only. Every number of learner, losses and delays then has a
-value for each run (:mod:`jaxbandit._engine.per_run`), also where it is the same in all of them, and the block has one size. So the program,
-and with it the bits of a run, do not depend on what it is packed with.
+Games can be packed if their programs have the same shape: they differ in numbers only. Every number of learner, losses and delays
+then has a value for each run (:mod:`jaxbandit._engine.per_run`), also where all values are equal. The block has one size. The
+program therefore does not depend on the other games of a pack, and results are bitwise identical.
 """
 
 import dataclasses
@@ -32,11 +32,11 @@ class Part:
 
     game: Game  # with their ids, in ascending order
     identity: dict[str, str]  # see jaxbandit._provenance.identity.fingerprint
-    resume: Result | None  # where they go on from
+    resume: Result | None  # the Result to resume from
 
 
 def shape_of(game: Game) -> str:
-    """A mark that games have in common which can be packed together: all but their numbers. Long tables must be the same."""
+    """A key that is equal for games that can be packed together: all but their numbers. Long tables must be the same."""
     leaves, structure = jax.tree.flatten(_numbers_of(game))
     digest = hashlib.sha256(str(structure).encode())
     for leaf in leaves:
@@ -45,11 +45,11 @@ def shape_of(game: Game) -> str:
 
 
 def execution_of_packed(game: Game) -> Execution | None:
-    """How games of this shape are played together here; None if they cannot be."""
+    """The execution plan of packed games of this shape; None if they cannot be packed."""
     if game.losses.num_arms < 2:
         return None
     packed, flags = pack([game])
-    execution = execution_for(packed, flags=flags, runs=SIZES[-1], at_once=AT_ONCE)
+    execution = execution_for(packed, flags=flags, block=SIZES[-1], at_once=AT_ONCE)
     return execution if execution.evaluation == "unrolled" else None
 
 
@@ -71,7 +71,7 @@ def pack(games: Sequence[Game]) -> tuple[Game, tuple[bool, ...]]:
 
 
 def _numbers_of(game: Game) -> tuple[Any, Any, Any]:
-    """Learner, losses and delays; laws that may share a ring say the same bound."""
+    """Learner, losses and delays; delay models that may share a ring get the same bound."""
     delays: Any = game.delays
     if delays._roomy:
         delays = dataclasses.replace(delays, bound=ring_rows(delays, game.losses.num_arms) - 1)
@@ -79,7 +79,7 @@ def _numbers_of(game: Game) -> tuple[Any, Any, Any]:
 
 
 def play_packed(parts: Sequence[Part], execution: Execution, stretch: Stretch, progress: bool | Progress = False) -> list[Result]:
-    """A Result for each part, played together in blocks of ``execution``."""
+    """Simulate all parts together in blocks of ``execution``. Returns a Result for each part."""
     game, _ = pack([part.game for part in parts])
     counts = [part.game.runs.size for part in parts]
 

@@ -1,6 +1,6 @@
-"""Games whose runs have values of their own: leaves of learner, losses and delays with the runs as last axis.
+"""Games with per-run values: leaves of learner, losses and delays with the runs as last axis.
 
-Which leaves these are is told by flags in the order of the game's leaves: see :mod:`jaxbandit._checks.per_run`.
+Flags mark these leaves, in the order of the game's leaves: see :mod:`jaxbandit._checks.per_run`.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from jaxbandit._engine.game import Game
 
 
 def for_each_run(function: Callable, game: Game, flags: Sequence[bool], *arguments: Any) -> Any:
-    """``function(game, *arguments)`` for every run by itself; runs are the last axis of the marked leaves and of the arguments."""
+    """Map ``function(game, *arguments)`` over the runs, the last axis of the marked leaves and of the arguments."""
     leaves, structure = jax.tree.flatten(game)
     axes = [-1 if own else None for own in _padded(flags, leaves)]
     axes[next(place for place, leaf in enumerate(leaves) if leaf is game.runs)] = 0
@@ -27,7 +27,7 @@ def for_each_run(function: Callable, game: Game, flags: Sequence[bool], *argumen
 
 
 def with_runs(game: Game, flags: Sequence[bool], count: int) -> Game:
-    """Shapes of the game with ``count`` runs, to ask programs for shapes or to trace them."""
+    """Shapes of the game with ``count`` runs, for tracing programs."""
     return _changed(game, flags, lambda leaf: _shaped((*leaf.shape[:-1], count), leaf), _shaped((count,), game.runs))
 
 
@@ -38,7 +38,7 @@ def single_run(game: Game, flags: Sequence[bool]) -> Game:
 
 
 def of_block(game: Game, flags: Sequence[bool], ids: np.ndarray, first: int) -> Game:
-    """The game with the ids of a block of runs, and with the values of these runs; the last run's fill up the last block."""
+    """The game with the ids of a block of runs, and with the values of these runs; the last run's values pad the last block."""
     columns = np.minimum(np.arange(first, first + len(ids)), game.runs.size - 1)
     return _changed(game, flags, lambda leaf: np.asarray(leaf)[..., columns], ids)
 

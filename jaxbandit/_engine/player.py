@@ -1,4 +1,4 @@
-"""How a game is played: one round, and the loop over rounds, as an :class:`~jaxbandit._engine.execution.Execution` says."""
+"""Simulation of a game: one round, and the loop over rounds, under an :class:`~jaxbandit._engine.execution.Execution`."""
 
 import dataclasses
 import functools
@@ -21,17 +21,18 @@ from jaxbandit._engine.measuring import updated
 from jaxbandit._engine.queues import Queue, slots
 from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
-from jaxbandit.learners.base import Learner, Observation, Round, signalled
+from jaxbandit.learners.base import FullInformation, Learner, Observation, Round, is_a, losses_shown, signalled
 from jaxbandit.learners.decision import Decision, decide
-from jaxbandit.losses import ShowsSignals
+from jaxbandit.losses import AdaptiveLosses, Losses, ShowsSignals
+from jaxbandit.losses.base import Now
 from jaxbandit.measure import RoundInfo
 
 
 class Hook:
-    """Replaces the feedback of a play where a gradient is estimated: see :mod:`jaxbandit.gradients.jump`."""
+    """Replacement of an action's feedback, for gradient estimation: see :mod:`jaxbandit.gradients.jump`."""
 
     def of_play(self, game: Any, state: Any, round: Round, probabilities: Any, memo: Any, arm: Any, loss: Any) -> Any:
-        """What is stored with a play: a pytree with the method ``estimate`` that ``Observation.loss_estimate`` calls.
+        """The data stored with an action: a pytree with the method ``estimate`` that ``Observation.loss_estimate`` calls.
 
         ``state`` is the learner's after ``act`` in this round.
         """
@@ -44,9 +45,9 @@ class Hook:
 
 @pytree_dataclass
 class Player:
-    """Plays games as ``execution`` says."""
+    """Simulates games under ``execution``."""
 
-    hook: Hook | None = None  # None: a play brings the loss of its arm
+    hook: Hook | None = None  # None: the feedback of an action is the loss of its arm
     mask: jax.Array | None = None  # [] uint32, for a queue of which not all rows are used: see queues.listed
     execution: Execution = static(default=Execution())
 
@@ -57,19 +58,22 @@ class Player:
         num_arms, shape = game.losses.num_arms, game.runs.shape
         learner = game.learner.init(num_arms, shape)
         zero = jnp.zeros(shape, float_dtype())
-        # Shapes are asked of a function that lives as long as the module: JAX's caches know functions by reference.
+        # Shapes come from a function at module level, because JAX's caches compare functions by reference.
         play = Play(jnp.zeros(shape, jnp.int32), zero, zero, *jax.eval_shape(_first_memo, self, game, learner))
-        means = jax.eval_shape(game.losses.expected, jax.ShapeDtypeStruct((), np.int32))
+        if is_a(game.learner, FullInformation):
+            play = dataclasses.replace(play, losses=jnp.zeros((num_arms, *shape), float_dtype()))
+        adversary = game.losses.init(shape) if isinstance(game.losses, AdaptiveLosses) else None
+        means = jax.eval_shape(game.losses_after(adversary).expected, jax.ShapeDtypeStruct((), np.int32))
         excess = None if game.losses.stationary else Sum.zero(means.shape)
         measured = tuple(measurement.init(num_arms, shape) for measurement in game.measure)
-        return State(learner, self._queue(game, learner, play), Sum.zero(shape), excess, measured)
+        return State(learner, self._queue(game, learner, play), Sum.zero(shape), excess, measured, adversary)
 
     def _queue(self, game: Game, learner: Any, play: Play) -> Queue:
         """An empty queue; ``learner`` is the learner's state, ``play`` the shapes of an entry."""
         kind, lead, all_rows = self.execution.queue, self._lead(game), ring_size(game.delays.bound)
         rows, kept = self.execution.ring if self.execution.later else 0, self.execution.later == "kept"
         if kind == "listed":
-            # Arrival rounds are kept where a learner asks for them and they cannot be drawn again from the key.
+            # Arrival rounds are kept if a learner requires them and they cannot be recomputed from the key.
             asked = game.learner.watches_plays and not game.delays.oblivious
             return Pending.start(game.delays, play, lead, asked or (kept and game.delays.fixed_age() is None), rows)
         brings, at_arm = game.learner.observe, game.learner._adds_at_arm
@@ -84,7 +88,7 @@ class Player:
         return dataclasses.replace(state, pending=pending.regrown(fresh, done))
 
     def step(self, game: Game, state: State, t: jax.Array, loop: Loop = "while") -> tuple[State, jax.Array]:
-        """Round t: act, draw an arm, suffer its loss, observe what arrives at the end. Returns the state and x_t."""
+        """Round t: act, draw an arm, incur its loss, observe the feedback that arrives. Returns the state and x_t."""
         dtype = float_dtype()
         pending = state.pending.begin(self.mask)
         round = game.round(t, pending, pending.outstanding, pending.total_outstanding.as_float(dtype))
@@ -92,15 +96,20 @@ class Player:
         which_arm, which_loss = randomness.in_one_pass(words) if self.execution.one_pass else words
         decision = decide(game.learner, state.learner_state, round, randomness.uniform(which_arm, game.grain))
         arm = decision.arm
+        losses, shown = game.losses_after(state.adversary), None
         noise = game.words(randomness.LOSS, t).key() if game.losses.needs_key else randomness.uniform(which_loss, game.grain)
-        loss = jnp.broadcast_to(game.losses.sample(t, arm, noise), arm.shape).astype(dtype)
+        if is_a(game.learner, FullInformation):
+            drawn = _all_losses(game, losses, t, arm)
+            loss, shown = arms.pick(drawn, arm), losses_shown(game.learner, drawn, arm)
+        else:
+            loss = jnp.broadcast_to(losses.sample(t, arm, noise), arm.shape).astype(dtype)
         delay = game.delays.draw(t, arm, loss, game.delay_noise(t))
 
         memo, acted = decision.memo, decision.state
         if isinstance(game.losses, ShowsSignals):
             memo, acted = signalled(game.learner, acted, round, arm, game.losses.signal(t, arm, noise), memo)
         feedback = self._feedback(game, decision, round, memo, loss)
-        pending = pending.add(t, Play(arm, loss, decision.probability, memo, feedback), delay)
+        pending = pending.add(t, Play(arm, loss, decision.probability, memo, feedback, shown), delay)
         observe = game.learner.observe if self.hook is None else functools.partial(self.hook.observe, game.learner)
         shares = game.delays._shares()
         if shares is not None and isinstance(pending, Pending):
@@ -108,7 +117,7 @@ class Player:
         else:
             pending, learner = pending.deliver(t, game.delays.fixed_age(), observe, acted, loop)
 
-        means = game.losses.expected(t)
+        means = losses.expected(t)
         above = means - means.min(0)
         suffered = state.suffered.add(arms.inner(decision.probabilities, above))
         excess = None if state.excess is None else state.excess.add(above)
@@ -116,16 +125,18 @@ class Player:
         outstanding, arrived, delayed = (jnp.broadcast_to(one, arm.shape) for one in (round.outstanding, arrivals, delay))
         info = RoundInfo(t, decision.probabilities, arm, loss, means, outstanding, arrived, acted, learner, delayed, round)
         measured = tuple(updated(m, one, info) for m, one in zip(game.measure, state.measured, strict=True))
-        return State(learner, pending, suffered, excess, measured), decision.probabilities
+        adversary = game.losses.update(state.adversary, t, arm) if isinstance(game.losses, AdaptiveLosses) else None
+        return State(learner, pending, suffered, excess, measured, adversary), decision.probabilities
 
     def advance(
         self, game: Game, state: State, done: jax.Array, record: jax.Array, probabilities: bool = False
     ) -> tuple[State, Records]:
-        """Play from round ``done + 1`` to the last of ``record`` (traced, ascending); memory flat in rounds.
+        """Simulate rounds ``done + 1`` to the last of ``record`` (traced, ascending); memory is constant in the number of rounds.
 
         Args:
-          game: what is played.
-          state, done, record: where to begin, and what to record.
+          game: the game.
+          state, done: the state after round ``done``.
+          record: the rounds to record.
           probabilities: also record x_t.
         """
         rounds = self._rounds(game, state, probabilities)
@@ -172,7 +183,7 @@ class Player:
         return Records(game.regret(state), probabilities, game.readings(state))
 
     def _by_run(self) -> bool:
-        """Whether each run is evaluated by itself, because runs have values of their own."""
+        """Whether each run is evaluated separately, because runs have different values."""
         return any(self.execution.per_run) and self.execution.evaluation != "arrays"
 
     def alone(self) -> "Player":
@@ -186,7 +197,7 @@ class Player:
         return per_run.for_each_run(lambda *given: function(alone, *given), game, self.execution.per_run, *states)
 
     def _lead(self, game: Game) -> tuple[int, ...]:
-        """The shape of what is counted of the delays: ``()`` if all runs have the same."""
+        """The shape of the counts of delays: ``()`` if all runs have the same delays."""
         same = game.delays.shared and not per_run.of_delays(game, self.execution.per_run)
         return () if same else game.runs.shape
 
@@ -196,8 +207,16 @@ class Player:
         return self.hook.of_play(game, decision.acted, round, decision.probabilities, memo, decision.arm, loss)
 
 
+def _all_losses(game: Game, losses: Losses | Now, t: jax.Array, arm: jax.Array) -> jax.Array:
+    """The losses ``[K, ...]`` of all arms, drawn independently of each other and of ``arm [...]``, which gives the shape."""
+    every = jnp.arange(game.losses.num_arms, dtype=jnp.int32)
+    noise = game.loss_noise(t, every.reshape(-1, *[1] * arm.ndim))
+    sample = jax.vmap(lambda arm, noise: losses.sample(t, jnp.broadcast_to(arm, noise.shape), noise))
+    return jnp.broadcast_to(sample(every, noise), (every.size, *arm.shape)).astype(float_dtype())
+
+
 def _first_memo(player: Player, game: Game, learner: Any) -> tuple[Any, Any]:
-    """What would be stored with a play of round 1, memo and feedback; asked for its shape."""
+    """The memo and feedback that would be stored with the action of round 1; only the shapes are used."""
     none = jnp.zeros(player._lead(game), jnp.int32)
     first = game.round(jnp.ones((), jnp.int32), None, none, none.astype(float_dtype()))
     zero = jnp.zeros(game.runs.shape, float_dtype())

@@ -24,17 +24,17 @@ from jaxbandit.results.trajectory import Trajectories
 
 @pytree_dataclass
 class Rollout:
-    """What :func:`rollout` returns; ``...`` is the shape of the runs."""
+    """The result of :func:`rollout`; ``...`` is the shape of the runs."""
 
     rounds: jax.Array  # [C] the recorded rounds
     regret: jax.Array  # [C, ...] pseudo-regret up to them
-    probabilities: jax.Array | None  # [C, K, ...] x_t at them, if asked for
-    measured: dict[str, jax.Array]  # name -> [C, ..., runs], what was asked for by ``measure``
+    probabilities: jax.Array | None  # [C, K, ...] x_t at them, if requested
+    measured: dict[str, jax.Array]  # name -> [C, ..., runs], the measurements of ``measure``
     learner_state: Any  # the learner's after the last round
     outstanding: jax.Array  # [...] int32, observations outstanding at the end
-    outstanding_max: jax.Array  # [...] int32, the largest number of outstanding observations met
+    outstanding_max: jax.Array  # [...] int32, the largest number of outstanding observations
     total_delay: Count  # [...] Σ min(d_s, T - s), exact, as two words
-    lost: jax.Array  # [...] int32, plays whose feedback never arrives
+    lost: jax.Array  # [...] int32, actions with missing feedback
     trajectory: Trajectories | None = None  # of ``measure=[jb.measure.Trajectory(...)]``
 
 
@@ -56,24 +56,24 @@ def rollout(
 ) -> Rollout:
     """Simulate ``rounds`` rounds as a pure function, for jit, vmap, jvp and grad.
 
-    A derivative holds the sampled arms, losses and delays fixed: that of the expected regret is :func:`jaxbandit.regret_gradient`.
+    A derivative holds the sampled arms, losses and delays fixed. For the gradient of the expected regret use
+    :func:`jaxbandit.regret_gradient`.
 
-    Run i uses the same random numbers as run i of :func:`simulate`. Where ``simulate`` is the fast driver,
-    this is what notebooks transform.
+    Run i uses the same random numbers as run i of :func:`simulate`, which is faster but cannot be transformed.
 
     Args:
       learner, losses, delays: as in :func:`simulate`; their leaves may be traced (then give ``bound=`` to the delays).
-      rounds: a Python int for a ``lax.scan`` (reverse mode works, memory grows with rounds), or an array of JAX, also a
-        traced one, for a loop whose memory is flat (forward mode only).
+      rounds: a Python int for a ``lax.scan`` (reverse mode works, memory grows with rounds), or a JAX array, also a
+        traced one, for a loop of constant memory (forward mode only).
       key: a typed key, ``jax.random.key(0)``.
       seed: a whole number in place of the key; may be traced.
-      runs: None for a single run of shape ``()``, or how many, on the last axis.
+      runs: the number of runs, on the last axis; None for a single run of shape ``()``.
       first_run: id of the first run, a number (may be traced).
-      record: how many rounds to record, or the rounds themselves, ascending; the last is the horizon. With traced ``rounds``
-        only the latter; nothing is played past ``rounds``, so that later records repeat the last one.
+      record: the number of rounds to record, or the rounds themselves, ascending; the last is the horizon. With traced ``rounds``
+        only the latter. Records after ``rounds`` repeat the last one.
       spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       probabilities: also record x_t.
-      measure: measurements of :mod:`jaxbandit.measure` to make along the way.
+      measure: measurements of :mod:`jaxbandit.measure`.
 
     >>> import jax, jaxbandit as jb
     >>> def regret(key):
@@ -117,7 +117,7 @@ def _with_chosen(recorded: Any, chosen: np.ndarray, rounds: Any) -> Any:
 
 
 def _traced_record(record: Any, rounds: jax.Array) -> jax.Array:
-    """The rounds to record where their number is traced: they are checked as far as they are known, and none is past it."""
+    """The rounds to record where the horizon is traced: checked where their values are known, and clipped to the horizon."""
     if is_concrete(record):
         if np.ndim(record) == 0:
             raise ValueError(

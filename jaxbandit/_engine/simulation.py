@@ -1,7 +1,7 @@
 """The host driver: many runs of one game, recorded, stopped and resumed.
 
-Runs are played in blocks (:mod:`jaxbandit._engine.blocks`), rounds in segments: calls of the compiled block that are long beside
-what a call costs, and short enough that work can be watched and interrupted.
+Runs are simulated in blocks (:mod:`jaxbandit._engine.blocks`), rounds in segments. A segment is one call of the compiled block:
+long compared with the overhead of a call, and short enough for progress bars and interrupts.
 """
 
 import dataclasses
@@ -28,6 +28,7 @@ from jaxbandit._checks.records import rounds_to_record
 from jaxbandit._core import randomness
 from jaxbandit._core.fields import arms_first, canonical, float_dtype, show
 from jaxbandit._core.ring import with_rows_of
+from jaxbandit._engine import sharing
 from jaxbandit._engine.assemble import assemble
 from jaxbandit._engine.blocks import (
     Block,
@@ -66,7 +67,7 @@ from jaxbandit.results.result import Result
 from jaxbandit.results.stopping import Until
 
 SEGMENT = 1 << 25  # rounds x runs x arms of a block's first segment: some tenths of a second on one CPU core
-TICK = 0.25  # seconds; segments get longer until they take that long
+TICK = 0.25  # seconds; segments are lengthened until they take this long
 
 
 @arms_first
@@ -91,29 +92,29 @@ def simulate(
     """Simulate ``runs`` independent runs of a learner against losses with delayed feedback.
 
     Run i is a pure function of learner, losses, delays, key and i: bitwise identical for any number of runs, blocks or
-    devices, and whether it is played in one go or stopped and resumed. Different learners with the same key meet the
-    same losses and delays, run by run, so differences between them are paired.
+    devices, and whether it is run at once or stopped and resumed. Different learners with the same key face the
+    same losses and delays, run by run, so that differences between them are paired.
 
     Args:
       learner: such as :class:`jaxbandit.BestOfBothWorlds`; any object with ``init``, ``act`` and ``observe``. A number in
-        learner, losses or delays may be one for each run, ``[runs]``, and means ``[K, runs]``.
+        learner, losses or delays may have a value for each run, ``[runs]``, and means ``[K, runs]``.
       losses: a loss model of :mod:`jaxbandit.losses`.
       delays: a delay model of :mod:`jaxbandit.delays`.
       rounds: the horizon T (with ``resume``: the new total).
-      runs: how many runs, with ids ``first_run … first_run + runs - 1``.
+      runs: the number of runs, with ids ``first_run … first_run + runs - 1``.
       key: a typed key, ``jax.random.key(0)``.
       seed: a whole number in place of the key: ``seed=0`` is ``key=jax.random.key(0)``.
-      record: how many rounds to record, or the rounds themselves; the horizon is always the last. As many as there are rounds
-        records every one.
+      record: the number of rounds to record, or the rounds themselves; the horizon is always the last. With the number of rounds
+        of the simulation, every round is recorded.
       spacing: of a number of recorded rounds, ``"log"`` or ``"linear"``.
       first_run: id of the first run: simulate 0 … 999 today and 1000 … 1999 tomorrow.
       resume: an earlier :class:`Result` (also loaded from a file) to resume, with the same learner, losses, delays,
         key and runs; the new Result holds the new records.
       probabilities: also keep x_t at the recorded rounds.
-      measure: measurements to make along the way, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
+      measure: measurements, such as ``jb.ControlVariates()``; see :mod:`jaxbandit.measure`.
       until: stop when half the 95% interval of the mean regret is this small: a number, ``0.5``, or a share of the mean, ``"2%"``.
         ``runs`` is then the largest number of runs. The interval, ``result.stopping``, is that of a confidence sequence: it holds
-        for any distribution of the regret, however the number of runs came about. With ``resume``, runs are added to those of an
+        for any distribution of the regret and any stopping rule. With ``resume``, runs are added to those of an
         earlier Result.
       progress: show a progress bar, or move one that is shown already.
 
@@ -162,8 +163,12 @@ def simulate_runs(
     progress: bool | Progress,
     resume: Result | None = None,
     within: tuple[int, int] | None = None,
+    block: int | None = None,
 ) -> Result:
-    """:func:`simulate` with a fixed number of runs; ``within``: the first run and number of runs that these are a part of."""
+    """:func:`simulate` with a fixed number of runs.
+
+    ``within``: the first run and number of runs that these are a part of; ``block``: runs in a block of an accelerator.
+    """
     check_runs(runs, first_run)
     check_switch("probabilities", probabilities)
     if not isinstance(progress, Progress):
@@ -176,7 +181,7 @@ def simulate_runs(
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
     recorded = rounds_to_record(record, rounds, done, spacing)
     chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done, within)
-    execution = before = execution_for(game, flags=flags, rounds=rounds)
+    execution = before = execution_for(game, flags=flags, rounds=rounds, block=block)
     if resume is not None:
         execution, before = _execution_to_resume(game, resume.program, execution)
     stretch = Stretch(done, recorded, int(record) if np.ndim(record) == 0 else len(recorded), probabilities, chosen)
@@ -193,13 +198,13 @@ def simulate_runs(
 
 @dataclasses.dataclass(frozen=True)
 class Stretch:
-    """Rounds to play, and which of them to record."""
+    """Rounds to simulate, and which of them to record."""
 
-    done: int  # rounds already played
+    done: int  # rounds already simulated
     recorded: np.ndarray  # the rounds to record, ascending; the last is where the stretch ends
-    width: int  # places for records in one call of the program: a part of its shape
+    width: int  # capacity for records in one call of the program: a part of its shape
     probabilities: bool = False  # record x_t too
-    trajectory: Chosen | None = None  # what is kept of other rounds
+    trajectory: Chosen | None = None  # other rounds to keep
 
 
 def play_rounds(
@@ -210,22 +215,23 @@ def play_rounds(
     progress: Progress,
     before: Execution | None = None,
 ) -> tuple[Records, State, list[bool], Execution]:
-    """Play the runs of a game, block by block.
+    """Simulate the runs of a game, block by block.
 
     Args:
-      game: what is played, with the ids of all runs.
-      execution: how.
+      game: the game, with the ids of all runs.
+      execution: the execution plan.
       stretch: the rounds.
-      resumed: the state to go on from: called with a state of the right shapes, a run's place and how many runs from there on.
-      progress: the bar to move.
-      before: how the rounds up to there were played, if otherwise: with a queue that ended there.
+      resumed: the state to resume from: called with a state of the right shapes, the index of a run and a number of runs.
+      progress: the progress bar to update.
+      before: the execution plan of the earlier rounds, if it differs: with a queue that ended there.
 
     Returns:
-      What was recorded, the last state, which leaves of that have the runs as last axis, and the execution that was compiled.
+      The records, the last state, which of its leaves have the runs as last axis, and the execution that was compiled.
     """
     size, done, rounds = execution.block, stretch.done, int(stretch.recorded[-1])
     before = before or execution
-    # Queues are kept with as many rows as the delay model's bound or the horizon asks for, however many this execution adds.
+    # Queues are stored with the rows that the delay model's bound or the horizon requires, without those that this execution
+    # adds.
 
     def kept_by(execution: Execution) -> State:
         return start_shapes(*(fitted(game, execution) if execution.later else (Player(execution=execution), game)), size)
@@ -241,9 +247,9 @@ def play_rounds(
         width = max(width, records_at_once(most, game.losses.num_arms, size))
 
     def settle(block: Block) -> Player:
-        """Compile for the first device. Accelerators compile for each, at the same time, what is traced here once."""
+        """Compile for the first device. Accelerators only trace here, and compile at the first block."""
         none = np.int32(done), np.full(width + 1, done, np.int32)
-        state = block.put(start(block.player, block.game))
+        state = block.put(sharing.call(start, block.player, block.game))
         if not block.player.execution.one_function:
             advance.eval_shape(block.player, block.game, state, *block.put(none), **options)
         return settled(advance, block.player, block.game, state, *block.put(none), **options)
@@ -252,10 +258,10 @@ def play_rounds(
 
     def begin(block: Block) -> Any:
         if resumed is None:
-            return start(block.player, block.game)
+            return sharing.call(start, block.player, block.game)
         state = resumed(had, block.first, size)
         if before.later and (before.ring, before.later) != (execution.ring, execution.later):
-            return grow(block.player, block.game, *block.put((state, np.int32(done))))
+            return sharing.call(grow, block.player, block.game, *block.put((state, np.int32(done))))
         return with_rows_of(state, like)
 
     def play(block: Block) -> tuple[Records, State, Execution]:
@@ -267,7 +273,7 @@ def play_rounds(
             begun = time.perf_counter()
             before, record, inside = _segment(every, width, at, length)
             state, records = advance(player, block.game, state, *block.put((before, record)), **options)
-            # A copy: a view would keep the whole array, of which a short segment fills little.
+            # A copy: a view would keep the whole array alive, of which a short segment uses little.
             new = jax.tree.map(lambda leaf, inside=inside: np.asarray(leaf)[:inside], records)
             if wanted is None:
                 parts.append(jax.tree.map(np.copy, new))
@@ -288,12 +294,12 @@ def play_rounds(
 
 
 def _segment(recorded: np.ndarray, width: int, done: int, length: int) -> tuple[np.int32, np.ndarray, int]:
-    """The next ``length`` rounds after ``done``: ``done``, the rounds to record, and how many of them are wanted.
+    """The next ``length`` rounds after ``done``: ``done``, the rounds to record, and how many of them are requested.
 
-    The rounds to record are filled up to one width, whatever the segment, by repeating the last round.
+    The rounds to record are padded to a common width by repeating the last round.
     """
     first = int(np.searchsorted(recorded, done, "right"))
-    # As many records as there are places for, at most.
+    # At most as many records as the capacity.
     end = min(done + length, int(recorded[min(first + width, len(recorded)) - 1]))
     inside = recorded[first : int(np.searchsorted(recorded, end, "right"))]
     filled = np.append(inside, np.full(width + 1 - len(inside), end))
@@ -322,10 +328,10 @@ def _check_resume(resume: Any, identity: dict[str, str], rounds: int, runs: int,
 
 
 def _execution_to_resume(game: Game, before: dict[str, Any], execution: Execution) -> tuple[Execution, Execution]:
-    """``execution`` for runs that were played as ``before`` says, and their own: outstanding observations must be kept in the same way.
+    """``execution`` adapted to resume runs of the plan ``before``, and that plan: outstanding observations must be stored alike.
 
     Lists can be resumed on any CPU, and were always used there before version 0.2. A queue that ended at the horizon is replaced by a
-    longer one. Earlier versions kept queues that hold every delay.
+    longer one. Earlier versions kept queues that hold every delay. Blocks stay as large as they were, and are evaluated in the same way.
     """
     if before.get("packed"):
         raise ValueError(
@@ -339,6 +345,10 @@ def _execution_to_resume(game: Game, before: dict[str, Any], execution: Executio
             f"resume: this Result was made on {before.get('platform')}, where outstanding observations are kept as {queue}, and this "
             f"simulation is on {execution.platform}, where they are kept as {execution.queue}; resume it where it was made"
         )
+    if execution.platform != "cpu" and before.get("block"):  # earlier versions chose it by the number of runs
+        execution = dataclasses.replace(execution, block=before["block"])
+        if before.get("evaluation") == "arrays":  # for 17 to 32 arms, which are now evaluated differently
+            execution = dataclasses.replace(execution, evaluation="arrays")
     if not before.get("later"):
         execution = dataclasses.replace(execution, ring=ring_rows(game.delays, game.losses.num_arms), later="")
         return execution, execution
@@ -348,7 +358,7 @@ def _execution_to_resume(game: Game, before: dict[str, Any], execution: Executio
 def delays_of_run_0(delays: Any, rounds: int | None = None, key: jax.Array | None = None) -> np.ndarray:
     """The delays ``[rounds]`` of run 0 of a simulation with this key, for any learner.
 
-    ``rounds`` need not be given for a trace, which knows its own; the key is ``jax.random.key(0)`` unless given.
+    ``rounds`` is optional for a trace, which has a length; the default key is ``jax.random.key(0)``.
     """
     validate_delays(delays, 1)
     if not delays.oblivious:

@@ -26,7 +26,7 @@ class Chosen:
     """The rounds and runs of a trajectory."""
 
     rounds: np.ndarray  # [R] ascending
-    runs: np.ndarray  # [S] places of the runs, from 0, ascending
+    runs: np.ndarray  # [S] indices of the runs, from 0, ascending
 
 
 def trajectory_of(measure: Sequence[Any]) -> Trajectory | None:
@@ -46,7 +46,7 @@ def choose(
     after: int = 0,
     within: tuple[int, int] | None = None,
 ) -> Chosen | None:
-    """What a Trajectory among ``measure`` asks for, of the rounds after ``after``; None if there is none.
+    """The rounds and runs that a Trajectory among ``measure`` selects after round ``after``; None without a Trajectory.
 
     ``within``: the first run and the number of runs of the whole simulation, of which these runs are a part.
     """
@@ -79,7 +79,7 @@ def records_at_once(rounds: int, num_arms: int, block: int) -> int:
 
 
 def chosen_of_block(chosen: Chosen | None, first: int, runs: int) -> Chosen | None:
-    """What is chosen of a block's runs: ``runs`` of them from the place ``first`` on."""
+    """The selection within a block of ``runs`` runs that starts at index ``first``."""
     if chosen is None:
         return None
     inside = (chosen.runs >= first) & (chosen.runs < first + runs)
@@ -92,7 +92,7 @@ def recorded_with(recorded: np.ndarray, chosen: Chosen | None) -> np.ndarray:
 
 
 def separated(records: Records, rounds: np.ndarray, recorded: np.ndarray, chosen: Chosen) -> Records:
-    """Records of a block at ``rounds``: the chosen ones of chosen runs as a trajectory, and those that ``record`` asks for."""
+    """Split the records of a block at ``rounds`` into a trajectory of the chosen rounds and runs, and the requested records."""
     rows, mine = np.isin(rounds, recorded), np.isin(rounds, chosen.rounds)
     measured, found = {}, {}
     for name, array in records.measured.items():
@@ -105,7 +105,7 @@ def separated(records: Records, rounds: np.ndarray, recorded: np.ndarray, chosen
 
 
 def with_all_rows(records: Records, chosen: Chosen | None) -> Records:
-    """Records of a block, of whose runs none may be chosen: the empty arrays then have as many rounds as those of other blocks."""
+    """Records of a block. If none of its runs is chosen, the empty arrays have as many rounds as those of other blocks."""
     if chosen is None or len(chosen.runs) or records.trajectory is None:
         return records
     empty: Any = {name: np.zeros((len(chosen.rounds), *a.shape[1:]), a.dtype) for name, a in records.trajectory.items()}
@@ -120,7 +120,7 @@ def assembled(chosen: Chosen | None, found: dict[str, Any] | None, first_run: in
 
 
 def of_rollout(wanted: Trajectory | None, game: Game, rounds: Any, runs: int | None, first_run: Any) -> tuple[Any, Any]:
-    """Rounds and places of runs that a rollout keeps; the places are None where all runs are kept."""
+    """Rounds and indices of the runs that a rollout keeps; the indices are None if all runs are kept."""
     if wanted is None:
         return None, None
     if not is_concrete(rounds) and not isinstance(wanted.rounds, range | tuple):
@@ -140,7 +140,7 @@ def of_rollout(wanted: Trajectory | None, game: Game, rounds: Any, runs: int | N
 
 
 def split_rollout(record: Any, chosen: Any, played: Any, measured: dict[str, Any], places: Any, ids: Any) -> tuple[Any, Any]:
-    """Where the rounds of ``record`` are among the rounds ``played``, and the trajectories; all may be traced."""
+    """Indices of the rounds of ``record`` among the rounds ``played``, and the trajectories; all may be traced."""
     at = jnp.searchsorted(played, chosen)
     keep = slice(None) if places is None else places
     found = {name.removeprefix(PREFIX): array[at][..., keep] if ids.ndim else array[at] for name, array in measured.items()}

@@ -1,4 +1,4 @@
-"""Runs until an interval is short enough: in blocks, with a look at the runs after some of them."""
+"""Sequential simulation: blocks of runs are added until an interval is short enough."""
 
 import dataclasses
 import warnings
@@ -12,9 +12,10 @@ import numpy as np
 from jaxbandit._checks.per_run import own_leaves
 from jaxbandit._checks.warn import caller
 from jaxbandit._core.fields import canonical, show
-from jaxbandit._engine.choose import SIZES, block_size
+from jaxbandit._engine.choose import block_size
 from jaxbandit._engine.devices import platform
 from jaxbandit._provenance.identity import check_identity
+from jaxbandit.losses import AdaptiveLosses
 from jaxbandit.results.result import Result
 from jaxbandit.results.sequential import looks
 from jaxbandit.results.stopping import Until, stopping
@@ -23,7 +24,7 @@ CHUNK = 1 << 16  # rounds whose means are computed at once
 
 
 def check_same_runs(*parts: Any) -> None:
-    """ValueError where numbers differ between runs: the runs are then not samples of one distribution."""
+    """Raise ValueError if numbers differ between runs: the runs are then not samples of one distribution."""
     for part in parts:
         if any(own_leaves(part)):
             raise ValueError(
@@ -32,13 +33,15 @@ def check_same_runs(*parts: Any) -> None:
 
 
 def look_every(num_arms: int) -> int:
-    """How many runs are simulated between two looks, at least: a block."""
-    return block_size(num_arms) if platform() == "cpu" else SIZES[0]
+    """The least number of runs between two looks: a block."""
+    return block_size(num_arms, platform())
 
 
 def regret_limits(losses: Any, rounds: int) -> tuple[float, float]:
-    """The least and the largest pseudo-regret that any learner can have after ``rounds`` rounds, from the means of the losses."""
+    """Bounds of the pseudo-regret of any learner after ``rounds`` rounds, from the means of the losses."""
     law = canonical(losses.prepare())
+    if isinstance(law, AdaptiveLosses):
+        return -float(rounds), float(rounds)
     if law.stationary:
         means = np.asarray(law.expected(jnp.int32(1)), np.float64)
         return 0.0, rounds * float(means.max() - means.min())
@@ -52,7 +55,7 @@ def regret_limits(losses: Any, rounds: int) -> tuple[float, float]:
 
 
 def check_more_runs(name: str, resume: Any, identity: dict[str, str], rounds: int, runs: int, first_run: int) -> None:
-    """Whether ``resume`` holds the first of the runs of this simulation."""
+    """Check that ``resume`` holds the first runs of this simulation."""
     if not isinstance(resume, Result):
         raise TypeError(f"{name}={show(resume)}: go on from a Result, as simulate returned it or Result.load read it")
     check_identity(f"{name}: this Result", resume.identity, identity)
@@ -66,7 +69,7 @@ def check_more_runs(name: str, resume: Any, identity: dict[str, str], rounds: in
 def simulate_until(
     until: Until, losses: Any, rounds: int, runs: int, first_run: int, resume: Result | None, more: Callable[[int, int], Result]
 ) -> Result:
-    """At most ``runs`` runs; ``more(first_run, runs)`` simulates some of them."""
+    """Simulate at most ``runs`` runs; ``more(first_run, runs)`` simulates some of them."""
     limits = regret_limits(losses, rounds)
     result, done = resume, 0 if resume is None else resume.runs
     if resume is not None and (found := stopping(until, resume.regret[-1], limits)).reached:

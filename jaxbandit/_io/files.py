@@ -1,7 +1,7 @@
-"""Files that are whole or not there: written under a name of our own, synced to the disk, then renamed into place.
+"""Atomic file writes: under a temporary name, synced to the disk, then renamed into place.
 
-A kill or a full disk leaves at most a draft, a file whose name :func:`is_draft` knows, and never a torn file under the name
-that was asked for. Drafts are removed when writing fails; :func:`remove_drafts` removes those of a killed process, and
+A kill or a full disk leaves at most a draft, a file whose name :func:`is_draft` knows, and never an incomplete file under the
+requested name. Drafts are removed when writing fails; :func:`remove_drafts` removes those of a killed process, and
 nothing else. Permissions are those of any new file: 0666 less the umask.
 """
 
@@ -60,7 +60,7 @@ def whole_file(path: str | os.PathLike, *, drafts: str | os.PathLike | None = No
         raise IsADirectoryError(f"{path}: this is a folder; give the name of a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(path, drafts)
-    # Not tempfile, whose files nobody else may read. The name is new: O_EXCL refuses to follow or to overwrite anything.
+    # Not tempfile, whose files other users cannot read. The name is new: O_EXCL does not follow links or overwrite files.
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -84,14 +84,14 @@ def write_whole(path: str | os.PathLike, content: str | bytes, *, drafts: str | 
 def check_writable(folder: Path, given: str, what: str) -> None:
     """Raise ValueError unless files can be written into ``folder``, which need not be there yet.
 
-    ``given`` is what a user gave, and ``what`` it should have been, for the sentence.
+    ``given`` is the user's value, and ``what`` a correct one, for the message.
     """
     there = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
     if not there.is_dir():
         raise ValueError(f"{given}: {there} is a file; give {what} that is there or can be made")
     try:
         writable = os.access(there, os.W_OK | os.X_OK)
-        with tempfile.TemporaryFile(dir=there):  # some folders refuse even those who are allowed everything
+        with tempfile.TemporaryFile(dir=there):  # some folders are not writable even with all permissions
             pass
     except OSError:
         writable = False
@@ -100,7 +100,7 @@ def check_writable(folder: Path, given: str, what: str) -> None:
 
 
 def sync_folder(path: str | os.PathLike) -> None:
-    """Make names that were added to a folder survive a loss of power, where the system can promise that."""
+    """Make names that were added to a folder survive a loss of power, where the system supports it."""
     if os.name != "posix":  # other systems do not open folders
         return
     handle = os.open(path, os.O_RDONLY)
@@ -113,7 +113,7 @@ def sync_folder(path: str | os.PathLike) -> None:
 def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """The arrays of a file that ``numpy.savez`` wrote, by name; ValueError for anything else, whatever its bytes are.
 
-    The file may come from a stranger: nothing is unpickled, and no more memory is asked for than the file is large.
+    The file may be untrusted: nothing is unpickled, and no more memory is allocated than the size of the file.
     """
     try:
         with open(path, "rb") as file:
@@ -150,7 +150,7 @@ def _read_members(file: BinaryIO, size: int) -> dict[str, np.ndarray]:
 
 
 def _read_array(content: bytes) -> np.ndarray:
-    """One array in NumPy's format; the header's shape and type are compared with the size before they are believed."""
+    """One array in NumPy's format; the header's shape and type are compared with the size before they are used."""
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -1,6 +1,6 @@
-"""What all HTML pages share: style, tables, figures inside the page. A page needs no network and no other file.
+"""Common parts of HTML pages: style, tables, embedded figures. A page needs no network and no other file.
 
-Every text that goes into a page passes :func:`escape`; the functions here that take texts do it themselves and say so.
+Every text in a page is escaped by :func:`escape`. The functions here that take texts escape them, as documented.
 """
 
 import io
@@ -28,7 +28,7 @@ thead th{color:#555;font-weight:600}tbody th{font-weight:500}
 
 
 def page(title: str, body: Sequence[str], style: str = "") -> str:
-    """A whole page; ``title`` is escaped, the parts of ``body`` are HTML, ``style`` comes after what all pages share."""
+    """A whole page; ``title`` is escaped, the parts of ``body`` are HTML, ``style`` follows the common style."""
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',

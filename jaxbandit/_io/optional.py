@@ -1,11 +1,11 @@
-"""Libraries that only some functions need: asked for when they are used, missed with one sentence."""
+"""Optional dependencies: imported when they are used, with an error that names the extra to install."""
 
 import importlib
 from types import ModuleType
 
 
 def need(module: str, extra: str, what: str) -> ModuleType:
-    """The library ``module``; where it is missing, a sentence says which extra brings it.
+    """Import the library ``module``; the error for a missing one names the extra to install.
 
     >>> need("json", "data", "reading").__name__
     'json'

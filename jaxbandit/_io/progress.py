@@ -1,4 +1,4 @@
-"""The progress bar of everything that takes long: how much is done, rounds per second, and the time left.
+"""Progress bars: the share done, rounds per second, and the time left.
 
 A terminal or notebook shows a bar. Where stderr is a file or a pipe, a line is printed every half minute.
 """
@@ -17,7 +17,7 @@ LINE = "{desc}: {percentage:3.0f}%, {rate_fmt}, {elapsed} so far, {remaining} le
 
 @contextlib.contextmanager
 def showing(progress: "bool | Progress", total: int, text: str) -> "Iterator[Progress]":
-    """The bar that a user asked for by ``progress=``: a new one, none, or one that is shown already."""
+    """The progress bar for the argument ``progress=``: a new one, none, or one that is shown already."""
     if isinstance(progress, Progress):
         yield progress
     else:
@@ -26,7 +26,7 @@ def showing(progress: "bool | Progress", total: int, text: str) -> "Iterator[Pro
 
 
 class _NoLock:
-    """In place of tqdm's lock, which stays taken when writing fails, as to a closed pipe: the program would then never end.
+    """Replaces tqdm's lock, which stays locked when writing fails, as to a closed pipe: the program would then never end.
     :class:`Progress` has a lock of its own."""
 
     def acquire(self, *_: object, **__: object) -> bool:
@@ -66,7 +66,7 @@ class Progress:
     def __init__(self, shown: bool, total: int, text: str):
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._unread = False  # the reader of a pipe has ended, and with it the wish for results
+        self._unread = False  # the reader of a pipe has ended: results are no longer needed
         self._bar: Any = None
         if shown and sys.stderr is not None and not sys.stderr.closed:
             from tqdm.auto import tqdm  # draws a widget in a notebook, a line elsewhere
@@ -81,19 +81,19 @@ class Progress:
             threading.Thread(target=self._keep_drawing, daemon=True, name="jaxbandit-progress").start()
 
     def _keep_drawing(self) -> None:
-        """Draw the bar again and again, so that its clock runs while a program plays all rounds of a block."""
+        """Draw the bar again and again, so that its clock runs while a program simulates all rounds of a block."""
         while not self._ended.wait(TICK if self._drawn else LINES_EVERY):
             with self._lock:
                 if self._ended.is_set():
                     return
                 try:
                     self._bar.refresh() if self._drawn else print(self._bar, file=sys.stderr, flush=True)
-                except (OSError, ValueError) as error:  # nobody reads it any more
+                except (OSError, ValueError) as error:  # the stream has no reader any more
                     self._unread = isinstance(error, BrokenPipeError) and not self._drawn
                     return
 
     def update(self, rounds: int, text: str | None = None) -> None:
-        """So many rounds more are done; ``text`` replaces what stands before the bar."""
+        """Advance the bar by ``rounds``; ``text`` replaces the text before the bar."""
         if self._unread:
             raise BrokenPipeError
         if self._bar is not None:

@@ -1,1 +1,1 @@
-"""What a result depends on: the users' code, the package's code, and the environment."""
+"""The provenance of a result: the users' code, the package's code, and the environment."""

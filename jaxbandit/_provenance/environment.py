@@ -1,4 +1,4 @@
-"""What the bits of a run depend on beside the spec: recorded when a sweep is begun, compared before it goes on."""
+"""The environment that decides rounding: recorded when a sweep is started, compared before it is resumed."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ import numpy as np
 from jaxbandit._core.fields import float_dtype
 from jaxbandit._provenance.package_code import development_version, package_digest
 
-# Switches of JAX that change numbers, with their values where nobody touched them.
+# Options of JAX that change numbers, with their defaults.
 SETTINGS: dict[str, Any] = {
     "jax_threefry_partitionable": True,
     "jax_random_seed_offset": 0,
@@ -26,8 +26,8 @@ SETTINGS: dict[str, Any] = {
     "jax_optimization_level": "UNKNOWN",
     "jax_exec_time_optimization_effort": 0.0,
 }
-# Flags of XLA that say where to write or how many devices to make, and what use_all_cores sets, with the same bits. Any other may
-# change numbers.
+# Flags of XLA for output folders or the number of devices, and those of use_all_cores: results are bitwise identical. Any other
+# flag may change numbers.
 HARMLESS_FLAGS = (
     "--xla_force_host_platform_device_count",
     "--xla_dump_",
@@ -61,7 +61,7 @@ def environment() -> dict[str, Any]:
 
 
 def changed_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The switches of JAX that change numbers and are not as JAX has them by itself."""
+    """The options of JAX that change numbers and differ from their defaults."""
     found = {name: _plain(values[name]) for name in SETTINGS if name in values}
     return {name: value for name, value in found.items() if value != SETTINGS[name]}
 
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 def number_flags(text: str) -> list[str]:
     """The flags of ``XLA_FLAGS`` that may change numbers; the variable may also name a file that holds them."""
     if text.strip() and not text.strip().startswith("-"):
-        with contextlib.suppress(OSError, ValueError):  # XLA will say so itself
+        with contextlib.suppress(OSError, ValueError):  # XLA reports it
             text = Path(text.strip()).read_text()
     kept = []
     for flag in text.split():
@@ -88,7 +88,7 @@ def number_flags(text: str) -> list[str]:
 
 
 def vector_level(file: str = "/proc/cpuinfo") -> str | None:
-    """The widest vector instructions XLA can use here, which decide how sums round; None where the system does not tell."""
+    """The widest vector instructions XLA can use here, which decide how sums round; None if unknown."""
     try:
         lines = Path(file).read_text().splitlines()
     except (OSError, ValueError):
@@ -102,15 +102,15 @@ def vector_level(file: str = "/proc/cpuinfo") -> str | None:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs between two environments so that numbers may round differently, each as ``jax 0.9 then, 0.10 now``.
+    """The differences between two environments that may change rounding, each as ``jax 0.9 then, 0.10 now``.
 
-    Sweeps begun before a field was recorded ran with JAX's own settings, as far as anyone knows, on an unknown processor.
+    Sweeps begun before a field was recorded are assumed to have run with JAX's defaults, on an unknown processor.
     """
     unknown = {"settings": {}, "flags": [], "cpu": now["cpu"], "device": now["device"], "package": now["package"]}
     before = {**unknown, **then}
     other = [name for name in COMPARED if before[name] != now[name]]
     if "jaxbandit" in other and "package" in other:
-        other.remove("package")  # another version says it
+        other.remove("package")  # a difference in version implies it
     return [f"{name} {_show(before[name])} then, {_show(now[name])} now" for name in other]
 
 

@@ -1,4 +1,4 @@
-"""What a run is a function of, as digests: learner, losses, delays, measurements, key and the user's own code in them.
+"""Digests of everything that determines a run: learner, losses, delays, measurements, key and the user's own code in them.
 
 Results, agents, sweeps and tunings record it and compare it before they resume.
 """
@@ -20,17 +20,24 @@ FORMER_CLASSES = {"IntermediateStates": "ThroughStates", "CompositeFeedback": "P
 # Registry names in specs and manifests that were written before a rename.
 FORMER_NAMES = {"through-states": "intermediate-states", "pieces": "composite-feedback"}
 
+# Classes with a static field that is newer than stored digests: at its default, ``estimator="iw"``, the digest is the former one.
+NEWER_FIELD = re.compile(
+    r"\b(AsymmetricBestOfBothWorlds|BestOfBothWorlds|DelayedExp3|DelayedExponentialWeights|Exp3|FixedDelayExp3|TaperedFTRL|ZimmertSeldin)"
+    r"\[\((True, |False, )?'iw',?\)\]"
+)
+
 
 def fingerprint(learner: Any, losses: Any, delays: Any, key: jax.Array, measure: Sequence[Any] = ()) -> dict[str, str]:
-    """A digest of each of the things a run is a function of, the same however their numbers are written.
+    """Digests of everything that determines a run, independent of how numbers are written.
 
     ``"learner"`` covers the class and its numbers, ``"learner code"`` the user's own code in it, see :mod:`jaxbandit._provenance.user_code`.
     """
 
     def mark(tree):
         leaves, structure = jax.tree.flatten(tree)
-        # Functions show their address, which differs between processes; their code is compared below.
+        # The repr of functions contains their address, which differs between processes; their code is compared below.
         text = re.sub(r" at 0x[0-9a-f]+", "", str(structure))
+        text = NEWER_FIELD.sub(lambda found: f"{found[1]}[({(found[2] or '').rstrip()})]", text)
         digest = hashlib.sha256(re.sub(r"\w+", lambda word: FORMER_CLASSES.get(word[0], word[0]), text).encode())
         for leaf in leaves:
             array = np.asarray(leaf)
@@ -45,7 +52,7 @@ def fingerprint(learner: Any, losses: Any, delays: Any, key: jax.Array, measure:
 
 
 def _is_same_code(recorded: str | None, here: str) -> bool | None:
-    """Whether two digests (or :data:`LIBRARY`) are of the same code; None if that cannot be told.
+    """Whether two digests (or :data:`LIBRARY`) are of the same code; None if unknown.
 
     Files of earlier versions have no digest (None), and digests of two versions of Python cannot be compared.
     """

@@ -1,7 +1,7 @@
-"""A digest of the package's own modules that decide numbers, and a version that tells apart two states of a checkout.
+"""A digest of the package's own modules that decide numbers, and a version that distinguishes states of a checkout.
 
 Those modules are found by following imports from :data:`ROOTS`. Pages, figures, sweeps and the command line are not among them:
-to change those changes no number.
+changes to them do not change numbers.
 """
 
 import ast

@@ -2,12 +2,12 @@
 
 Results, agents and sweeps record it, so that an edited class is not taken for the one that the numbers were computed with.
 
-The digest covers what would run: every method (inherited ones too), the functions and classes that methods use, decorators,
-closures, ``functools.partial``, and constants that cannot change in place (numbers, texts, tuples, frozen dataclasses) or are
-arrays. Objects that a program may change while it runs (lists, dictionaries, sets, names declared ``global``) count by the
-statements of the module that define them, never by their content: a memo that fills up is no edit. Comments, docstrings, names
-of modules, and code of Python, installed packages and jaxbandit do not count. In a notebook, which has no module file, the
-content of a list or dictionary does not count at all.
+The digest covers the code that would run: every method (inherited ones too), the functions and classes that methods use,
+decorators, closures, ``functools.partial``, and constants that cannot change in place (numbers, texts, tuples, frozen
+dataclasses) or are arrays. Objects that a program may change while it runs (lists, dictionaries, sets, names declared ``global``)
+count by the statements of the module that define them, never by their content: a cache that fills up is not an edit. Comments,
+docstrings, names of modules, and code of Python, installed packages and jaxbandit do not count. In a notebook, which has no
+module file, the content of a list or dictionary does not count at all.
 """
 
 import ast
@@ -294,7 +294,7 @@ _sources: dict[str, tuple[Any, _Source]] = {}
 
 
 def _source(module: str) -> _Source:
-    """The source of a module, read once after each import: an edit while the program runs is not what runs."""
+    """The source of a module, read once after each import: later edits do not affect the running code."""
     it = _fields(sys.modules.get(module))
     spec = it.get("__spec__")
     if module not in _sources or _sources[module][0] is not spec:

@@ -33,7 +33,7 @@ class Arena:
     rounds: int
     key: jax.Array
     bar: Progress
-    runs: int = 0  # played so far
+    runs: int = 0  # simulated so far
     calls: int = 0
 
     @functools.cached_property
@@ -49,7 +49,7 @@ class Arena:
 
     @property
     def group(self) -> int:
-        """How many tables one simulation plays; long ones are played in smaller groups."""
+        """The number of tables in one simulation; long tables are simulated in smaller groups."""
         return int(np.clip(MOST_NUMBERS // (self.rounds * self.num_arms), 4, TABLES))
 
     def regrets(self, tables: np.ndarray, each: int) -> np.ndarray:
@@ -74,7 +74,7 @@ class Arena:
         return float(found.mean()), float(found.std(ddof=1) / np.sqrt(runs))
 
     def mean_outstanding(self) -> float:
-        """The mean number of outstanding observations: the delay, where nothing is lost."""
+        """The mean number of outstanding observations: the delay, if no feedback is missing."""
         flat = Table(np.full((self.rounds, self.num_arms), 0.5, np.float32))
         result = simulate(
             self.learner, flat, self.delays, rounds=self.rounds, runs=8, key=self._new_key(), record=1, progress=self.bar
@@ -85,7 +85,7 @@ class Arena:
         """``[T, K]`` the derivative of the expected regret in every loss, by the jump tangent."""
         self.runs += CLIMBING
         with warnings.catch_warnings():
-            # A biased or unverified gradient makes the search weaker, not wrong: what it finds is measured.
+            # A biased or unverified gradient makes the search weaker, not wrong: its result is measured separately.
             warnings.simplefilter("ignore")
             found = regret_gradient(
                 self.learner,
@@ -106,7 +106,7 @@ class Arena:
     def _simulate(self, losses: Any, runs: int, key: jax.Array) -> np.ndarray:
         self.runs += runs
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the burn-in or the delays of the learner: of no use here, for every table
+            warnings.simplefilter("ignore")  # about the burn-in or the delays of the learner: repeated for every table
             result = simulate(
                 self.learner, losses, self.delays, rounds=self.rounds, runs=runs, key=key, record=1, progress=self.bar
             )

@@ -99,7 +99,7 @@ def rendered(genomes: np.ndarray, rounds: int, num_arms: int) -> np.ndarray:
     inside = (t >= on) & (t < off)
     place = np.where(t < on, 0, np.where(t < off, 1, 2))
     each = np.arange(len(genomes))
-    # How far a phase has come, from 0 to 1.
+    # The progress of a phase, from 0 to 1.
     begin, end = np.stack([0 * on, on, off]), np.stack([on, off, 0 * off + rounds])
     share = (t - begin[place, each]) / np.maximum(end[place, each] - begin[place, each], 1)
     ends = np.stack([named[f"gap {n}"] for n in range(6)])
@@ -118,7 +118,7 @@ def rendered(genomes: np.ndarray, rounds: int, num_arms: int) -> np.ndarray:
 
 
 def _block(since_onset: np.ndarray, named: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The number of the block of each round, and how far it has come, from 0 to 1."""
+    """The number of the block of each round, and its progress, from 0 to 1."""
     at = since_onset / named["block"]
     growing = named["growth"] >= 1.05
     rate = np.log(np.where(growing, named["growth"], 2))

@@ -14,17 +14,18 @@ class Step(NamedTuple):
 
     epoch: int  # from 1
     stage: str  # "starts", "evolution", "climb" or "mutation"
-    runs: int  # played so far
+    runs: int  # simulated so far
     regret: float  # of the best table so far, over runs that select among tables: slightly too large
     error: float  # its standard error
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WorstCase:
-    """The loss table with the largest regret found, and how the search got there. Returned by :func:`jaxbandit.worst_case`.
+    """The loss table with the largest regret found, and the history of the search. Returned by :func:`jaxbandit.worst_case`.
 
-    ``regret`` is a lower bound of the true worst case, up to its standard error: a longer search may find more. :attr:`gain` tells how
-    much the second half of the search added.
+    ``regret`` is a lower bound of the true worst case, up to its standard error: a longer search may find more. :attr:`gain` is
+    the
+    increase in the second half of the search.
     """
 
     table: Table  # [T, K], a loss model

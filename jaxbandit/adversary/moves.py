@@ -1,4 +1,4 @@
-"""Ways from one table to a worse one: evolution in the structured family, climbs along the gradient, random edits."""
+"""Search moves from one table to a worse one: evolution in the structured family, climbs along the gradient, random edits."""
 
 import numpy as np
 

@@ -52,14 +52,14 @@ def worst_case(
       num_arms: :math:`K`, at least 2.
       rounds: :math:`T`.
       budget: the number of epochs. Compare learners with the same budget.
-      seed: of the search and of the measurement; the result is a function of the arguments, bit by bit.
+      seed: of the search and of the measurement; the result is a function of the arguments, bitwise identical.
       starts: tables to try first, such as those found for other learners: loss models, or arrays ``[T, K]``.
       runs: of the final measurement.
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
       A :class:`WorstCase`: ``table``, a loss model to be simulated, ``regret`` and ``error`` with fresh keys, and ``history``, the best
-      regret against the runs played.
+      regret against the number of runs.
 
     >>> import jaxbandit as jb
     >>> found = jb.worst_case(jb.Uniform(), jb.delays.Fixed(2), num_arms=2, rounds=40, budget=1, runs=64)

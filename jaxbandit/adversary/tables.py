@@ -12,7 +12,7 @@ from jaxbandit.losses import Losses
 
 @pytree_dataclass
 class Tables(Losses):
-    """Deterministic losses of which each run plays one of N tables.
+    """Deterministic losses with one of N tables for each run.
 
     Args:
       losses: ``[T, N, K]`` in [0, 1]; round t of table n is ``losses[t - 1, n]``.

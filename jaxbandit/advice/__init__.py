@@ -1,4 +1,4 @@
-"""Which learner for this log: the candidates played on laws fitted to it, compared run by run, written as a report."""
+"""Choice of a learner for a log: candidates are simulated on models fitted to it, compared run by run, and reported."""
 
 from jaxbandit.advice.advice import Advice, advise
 

@@ -43,11 +43,13 @@ def advise(
     on_answer: Callable[[Advice], None] | None = None,
     progress: bool = False,
 ) -> Advice:
-    """Which learner, with which constants, loses least on a log, and how certain that is.
+    """Recommend the learner and constants with the lowest regret on a log, with the uncertainty of that choice.
 
-    Learners are simulated on environments drawn from what the log leaves open: conversion rates, rewards and delays by arm and
-    outcome, partially pooled across arms. All learners meet the same environments and random numbers run by run, so that differences
-    are paired. Every learner is screened first; then constants are chosen for the better half; the best five and the uniform baseline
+    Learners are simulated on environments drawn from the posterior given the log: conversion rates, rewards and delays by arm and
+    outcome, partially pooled across arms. All learners face the same environments and random numbers run by run, so that
+    differences
+    are paired. Every learner is screened first. Then constants are chosen for the better half. The best five and the uniform
+    baseline
     are simulated again on new draws, and under adversarial corruption, drift, and half the window.
 
     This is a simulation, not off-policy evaluation: it does not know why an arm was shown to a visitor.
@@ -113,7 +115,7 @@ def _facts(log: Log, rounds: int) -> dict[str, float]:
 
 
 def _planned(players: dict[str, list], log: Log) -> int:
-    """About how many simulations there will be."""
+    """The approximate number of simulations."""
     return len(players) + 2 * len(players) // 2 + 2 * (3 if log.window is None else 4) * min(FINALISTS, len(players))
 
 
@@ -259,12 +261,13 @@ class _Kept:
         self.arrays.update(new)
         if self.path is not None:
             content = io.BytesIO()
-            np.savez(content, allow_pickle=False, **self.arrays)
+            arrays: dict[str, Any] = self.arrays  # `savez` also has a keyword of another type, in newer versions of NumPy
+            np.savez(content, **arrays)
             write_whole(self.path, content.getvalue())
 
 
 def _digest(log: Log, rounds: int, runs: int, seed: int) -> str:
-    """Of everything that decides the numbers."""
+    """A digest of everything that determines the results."""
     found = hashlib.sha256(f"{__version__} {rounds} {runs} {seed} {log.window} {log.scale}".encode())
     for column in log.rows:
         found.update(np.ascontiguousarray(column).tobytes())

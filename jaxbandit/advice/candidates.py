@@ -1,4 +1,4 @@
-"""The learners that advice compares: those of the registry, given what a log knows, each with a short list of constants."""
+"""The learners that advice compares: those of the registry, with inputs from a log, each with a short list of constants."""
 
 from typing import Any
 
@@ -71,8 +71,12 @@ LEFT_OUT = {
     "odaaf": "for aggregated anonymous feedback; a log attributes feedback to its action",
     "state-exp3": "for intermediate observations, which a log of actions and outcomes does not have",
     "estimated-state-exp3": "for intermediate observations, which a log of actions and outcomes does not have",
+    "progressive-thompson": "for intermediate observations, which a log of actions and outcomes does not have",
     "colo": "for composite anonymous feedback; a log attributes feedback to its action",
     "limited-tracking": "for limited tracking capacity; a log tracks all actions",
+    "delayed-hedge": "for full information; a log has the losses of the chosen actions",
+    "full-information": "for full information; a log has the losses of the chosen actions",
+    "doubling-skipper": "for delays known at action time; a log has them when feedback arrives",
     "sliding-window-ucb": "forgets, as does discounted UCB, which is tried",
     "sliding-window-thompson": "forgets, as does discounted Thompson sampling, which is tried",
     "delayed-sapo": "falls back to Zimmert–Seldin FTRL where losses do not look stochastic; that is tried",
@@ -99,7 +103,8 @@ def candidates(given: dict[str, float], labels: "list[str] | None" = None) -> di
         cls = REGISTRY[name]
         known = {field: given[fact] for field, fact in facts(cls).items() if fact in given}
         if issubclass(cls, Censored):
-            known["window"] = max(int(given["max_delay"]), 1)
+            # A power of two: room for busier days than those of the log, and one program for logs with similar windows.
+            known["window"] = 1 << (max(int(given["max_delay"]), 1) - 1).bit_length()
         found[label] = [
             (", ".join(f"{key} = {value:g}" for key, value in chosen.items()), cls(**known, **switches, **chosen))
             for chosen in constants
@@ -108,6 +113,6 @@ def candidates(given: dict[str, float], labels: "list[str] | None" = None) -> di
 
 
 def burn_in(learner: LearnerLike, num_arms: int, gap: float) -> float | None:
-    """About how many rounds the learner explores almost uniformly at a gap, with its constants; None where it does not."""
+    """The approximate burn-in of the learner in rounds at a gap, with its constants; None without one."""
     rounds = learner.burn_in(num_arms, gap) if isinstance(learner, FTRL) else None
     return None if rounds is None else float(np.asarray(rounds))

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from jaxbandit._core.display import interval, plus_minus
 from jaxbandit.advice.candidates import TITLES, UNIFORM
 from jaxbandit.advice.report import TITLE, write_report
 from jaxbandit.advice.scenarios import AS_LOGGED, REPEATS, Scenario, posterior_draws
+from jaxbandit.delays import Empirical
 from jaxbandit.logs import Log
 from jaxbandit.logs.dependence import duration
 from jaxbandit.results.statistics import Estimate, estimate, holm, paired_test, student_quantile
@@ -56,7 +57,7 @@ class Standing:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Advice:
-    """What :func:`jaxbandit.advise` returns: print it, or :meth:`write` it as a page."""
+    """The result of :func:`jaxbandit.advise`: print it, or :meth:`write` it as a page."""
 
     log: Log
     rounds: int
@@ -123,7 +124,7 @@ class Advice:
 
     @property
     def recommended(self) -> str | None:
-        """The label of the learner with the smallest regret as logged; None if it is not significantly better than uniform play."""
+        """The learner with the lowest regret as logged; None if not significantly better than the uniform baseline."""
         first, *others = self.ranking()
         uniform = next((one for one in others if one.label == UNIFORM), first)
         return None if uniform.tied else first.label
@@ -139,7 +140,7 @@ class Advice:
         return expected_by_draw(compared[label].lost - compared[other].lost)
 
     def log_share(self, label: str) -> float:
-        """The share of the variance of the regret between runs that is due to what the log leaves open; the rest is chance."""
+        """The share of the variance of the regret between runs that is due to the posterior; the rest is chance."""
         between, within = _variances(self._compared()[label].lost)
         return between / (between + within) if between + within > 0 else 0.0
 
@@ -168,7 +169,7 @@ class Advice:
                 f"No learner is recommended: within {self.rounds:,} decisions none is significantly better than uniform allocation, "
                 f"which loses {interval(*uniform.lost)} {self.unit} against the best arm.",
                 "The log leaves the rates too uncertain, or feedback arrives too late: the median delay of an action without a "
-                f"conversion is {self.log.window_rounds:,.0f} decisions.",
+                f"conversion is {np.median(np.asarray(cast(Empirical, self.log.delays.no_conversion).delays)):,.0f} decisions.",
                 "More rows for each arm, a longer horizon (rounds=) or a shorter window may change that.",
             ]
         found = [
@@ -233,16 +234,22 @@ class Advice:
 
     def code(self) -> str:
         """Five lines of Python that start an agent with the recommended learner."""
-        label = self.recommended or UNIFORM
-        window = "when its outcome is known" if self.log.window is None else f"{duration(self.log.window)} later, without one"
-        divided = "1.0" if self.log.binary else "value" if self.log.scale == 1 else f"value / {self.log.scale:g}"
+        label, log = self.recommended or UNIFORM, self.log
+        reward, meaning = "1.0", "when the conversion arrives"
+        if not log.binary:
+            typical = f"{np.median(log.outcomes.rewards[log.outcomes.converted]) * log.scale:.3g}"
+            reward = typical if log.scale == 1 else f"min({typical} / {log.scale:g}, 1)"
+            meaning = f"when a reward such as {typical} arrives"
+        closing = "agent.observe(agent.act().id, reward=0.0)  # a decision without a conversion"
+        if log.window is not None:
+            closing = f"agent.close_window({log.window / 1e9:g})  # regularly: reward 0 after {duration(log.window)} without a conversion"
         return "\n".join(
             [
                 "import jax, jaxbandit as jb",
                 f'agent = jb.Agent.open("campaign.db", jb.{self.chosen[label][1]!r}, {self.log.arms!r}, jax.random.key(0))',
                 "ticket = agent.act()  # show ticket.arm",
-                f"agent.observe(ticket.id, reward={divided})  # when the conversion arrives",
-                f"agent.observe(ticket.id, reward=0.0)  # {window}",
+                f"agent.observe(ticket.id, reward={reward})  # {meaning}",
+                closing,
             ]
         )
 
@@ -315,7 +322,7 @@ def expected_by_draw(values: np.ndarray) -> np.ndarray:
 def credible(values: np.ndarray) -> Interval:
     """The mean of ``values [runs]`` and a 95% credible interval of the expected value in the one true environment.
 
-    It contains what the log leaves open and, added in quadrature, the error of the simulation.
+    It contains the posterior uncertainty and, added in quadrature, the error of the simulation.
     """
     expected = expected_by_draw(values)
     mean, (low, high) = (

@@ -1,4 +1,4 @@
-"""The learner in a live system: one decision at a time, feedback whenever it comes."""
+"""The learner in a live system: one decision at a time, feedback when it arrives."""
 
 from jaxbandit.agent.agent import Agent
 from jaxbandit.agent.tickets import Ticket, TicketError

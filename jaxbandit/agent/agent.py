@@ -1,4 +1,4 @@
-"""``jb.Agent``: a learner in a live system. It makes the decisions that a simulation with the same feedback would make.
+"""``jb.Agent``: a learner in a live system, with the decisions of a simulation with the same feedback.
 
 More than 400 lines: one class with its documentation. The parts that need no lock and no file are in :mod:`jaxbandit.agent.core`.
 """
@@ -33,15 +33,16 @@ from jaxbandit.agent.checks import check_age, check_arms, check_count, check_key
 from jaxbandit.agent.core import Core
 from jaxbandit.agent.estimates import ArmEstimates, weighted_estimates
 from jaxbandit.agent.journal import Journal
+from jaxbandit.agent.later import Later
 from jaxbandit.agent.memory import Memory
 from jaxbandit.agent.tables import Decided, Fed, Late
 from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
-from jaxbandit.learners.base import LearnerLike, as_learner, signals_read
+from jaxbandit.learners.base import FullInformation, LearnerLike, ReadsDelays, as_learner, is_a, signals_read
 from jaxbandit.learners.thompson import DelayedThompson
 
 FORMAT = 1  # of saved agents
 IDENTITY = "learner", "learner code", "key"  # the parts of a fingerprint that an agent has
-SNAPSHOT_EVERY = 1000  # decisions, or more: at most so many are played again when a durable agent is opened
+SNAPSHOT_EVERY = 1000  # decisions, or more: at most this many are replayed when a durable agent is opened
 Arms = int | Sequence[str]
 Key = jax.Array | None
 FORMER = {"d12aa298c5e969d5": DelayedThompson()}  # learners in files of earlier versions, before they had more fields
@@ -62,9 +63,9 @@ class Unfinished(NamedTuple):
 class Agent:
     """A learner in a live system: one decision at a time, feedback when it arrives.
 
-    ``act()`` gives a :class:`Ticket`; ``observe(ticket.id, loss)`` answers it, at any later time and in any order.
+    ``act()`` returns a :class:`Ticket`; ``observe(ticket.id, loss)`` adds its feedback, at any later time and in any order.
 
-    The rule is the simulation's: what arrives between two decisions counts as arrived at the end of the earlier round, and is
+    The rule is that of simulations: feedback between two decisions counts as arrived at the end of the earlier round, and is
     delivered at the next decision in ascending round of origin. The random numbers are those of ``rollout`` with the same key
     and run. An agent in a simulated environment therefore makes the decisions of :func:`jaxbandit.rollout`: bitwise those that it
     makes outside of ``jit``, on the same machine with the same versions (tested for every learner of the registry). Where
@@ -79,13 +80,13 @@ class Agent:
 
     Args:
       learner: such as ``jb.DelayedThompson()``. Its required inputs (``max_delay``, a horizon) must be known or bounded.
-      arms: how many, or their names.
+      arms: the number of arms, or their names.
       key: a typed key, ``jax.random.key(0)``; or ``seed=0`` in its place.
-      fleet: None for one learner, or how many independent ones (for each customer segment, say), which act and observe in
+      fleet: None for one learner, or the number of independent ones (for each customer segment, say), which act and observe in
         one call. Run i of the fleet has the random numbers of a single agent with ``first_run=first_run + i``.
       first_run: id of the run, or of the first run of the fleet.
-      propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A single
-        agent and a durable fleet then decide faster. A fleet in memory computes them when they are read.
+      propensities: False leaves ``ticket.probability`` NaN for learners that draw within their rule (Thompson sampling). A durable
+        agent then decides faster. An agent in memory computes them when they are read.
 
     >>> import jax, jaxbandit as jb
     >>> agent = jb.Agent(jb.DelayedThompson(), ["red", "green", "blue"], jax.random.key(0))
@@ -116,6 +117,13 @@ class Agent:
             raise ValueError(
                 f"learner={name}(…): {name} uses intermediate observations, which an agent does not support; use jb.simulate"
             )
+        for kind, needs in (
+            (ReadsDelays, "the delay of an action when it is chosen"),
+            (FullInformation, "the losses of all arms"),
+        ):
+            if is_a(as_learner(learner), kind):
+                name = type(learner).__name__
+                raise ValueError(f"learner={name}(…): {name} requires {needs}, which an agent does not support; use jb.simulate")
         key = given_key(key, seed)
         if fleet is not None and (not isinstance(fleet, int | np.integer) or isinstance(fleet, bool) or fleet < 1):
             raise ValueError(f"fleet={show(fleet)}: a fleet is a number of learners, 1 or more; None is a single learner")
@@ -158,14 +166,14 @@ class Agent:
 
     @property
     def rounds(self) -> Any:
-        """How many decisions were made: a number, or one for each run of the fleet."""
+        """The number of decisions made, or an array with one number for each run of the fleet."""
         with self._lock:
             self._settle()
         return self._core.rounds.copy() if self._shape else int(self._core.rounds[0])
 
     @property
     def probabilities(self) -> np.ndarray:
-        """``[K]`` or ``[K, fleet]``: with which probabilities the last decision was drawn; NaN before the first."""
+        """The probabilities ``[K]`` or ``[K, fleet]`` of the last decision; NaN before the first."""
         with self._lock:
             self._settle()
             return self._core.probabilities.copy()
@@ -178,14 +186,14 @@ class Agent:
         arm: int | str | None = None,
         count: int | None = None,
     ) -> Ticket:
-        """Decide, and give a ticket.
+        """Make a decision and return its ticket.
 
         Args:
           runs: which learners of a fleet decide, as a list of their numbers, from 0; None: all. The ticket's arrays are in this order.
           key: your own name for the decision, such as the id of a request; a list of them for a fleet or for several decisions. A
             call with a key that was used before returns the ticket of that time: after a crash, repeat the call.
           arm: use this arm instead of the learner's draw. The ticket's probability is 1. Bounds do not cover such rounds.
-          count: so many decisions of a single learner in one call and one commit, with no feedback in between.
+          count: the number of decisions of a single learner in one call and one commit, with no feedback in between.
         """
         with self._lock:
             self._check_open()
@@ -209,7 +217,7 @@ class Agent:
             return self._as_given(_joined([_first(_columns(ticket)) for ticket in every]))
 
     def _decide(self, acting: np.ndarray | None, keys: list[str] | None, forced: np.ndarray | None) -> Ticket:
-        """Tickets of arrays: those given before under these keys, and new ones."""
+        """Tickets of arrays: those issued before under these keys, and new ones."""
         known = {} if keys is None else {i: ticket for i, key in enumerate(keys) if (ticket := self._with_key(key)) is not None}
         if not known:
             return self._decide_new(acting, keys, forced)
@@ -252,7 +260,7 @@ class Agent:
         return ticket
 
     def _with_key(self, key: str) -> Ticket | None:
-        """The ticket given under this key, with the number of its arm."""
+        """The ticket issued under this key, with the number of its arm."""
         if self._journal is None:
             return self._memory.given.get(key)
         row = self._journal.with_key(key)
@@ -269,7 +277,7 @@ class Agent:
         *,
         reward: ArrayLike | Sequence[float] | None = None,
     ) -> None:
-        """Feedback of one ticket or of many. It counts from the next decision on.
+        """Add the feedback of one or more tickets. It counts from the next decision on.
 
         Feedback of a ticket that :meth:`close_window` has closed is late: it is kept in the log and does not reach the learner.
 
@@ -304,7 +312,7 @@ class Agent:
             self._answer(ids[~late], on_time.tolist(), apply, late=after_window)
 
     def _is_late(self, id: int) -> bool:
-        """Whether the window of this ticket is closed, and no late feedback of it has come."""
+        """Whether the window of this ticket is closed, and no late feedback has arrived for it."""
         if self._journal is None:
             return id in self._memory.closed and id not in self._memory.late
         return self._journal.has_closed(id) and not self._journal.has_late(id)
@@ -322,12 +330,12 @@ class Agent:
     ) -> int:
         """Close the outstanding tickets of decisions older than the window; returns how many.
 
-        All of them get the same reward, in one commit. Feedback that comes later is kept in the log and does not reach the
+        All of them get the same reward, in one commit. Feedback that arrives later is kept in the log and does not reach the
         learner; :meth:`estimate` can count it.
 
         Args:
           older_than: the length of the window, in seconds or as a ``datetime.timedelta``.
-          reward: of the tickets without feedback; 0 for conversions. None: they expire, and the learner never hears of them.
+          reward: of the tickets without feedback; 0 for conversions. None: they expire, and the learner gets no feedback.
           now: the present, in seconds since 1970; by default that of the clock.
         """
         with self._lock:
@@ -442,7 +450,7 @@ class Agent:
         loss: close the window first. Arms that the propensities cannot support (a deterministic learner such as UCB) get NaN.
 
         Args:
-          late: count feedback that came after its window was closed.
+          late: count feedback that arrived after its window was closed.
         """
         log = {name: np.array(column) for name, column in self._log("estimate").items() if name != "key"}
         loss, after = log["loss"].astype(float), log["after"].astype(float)
@@ -539,7 +547,7 @@ class Agent:
         propensities: bool = True,
         flush: bool = True,
     ) -> "Agent":
-        """An agent that keeps everything in one SQLite file, made if it is not there.
+        """Open an agent that keeps everything in one SQLite file, which is created if it does not exist.
 
         Every decision and all feedback is committed before the call returns: after a crash or ``kill -9`` nothing that was
         answered is lost, and the next decision is the one it would have been. One agent at a time has the file open; other programs
@@ -560,9 +568,8 @@ class Agent:
         True
         """
         agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run, propensities=propensities)
-        if agent._shape:  # the journal needs propensities at once
-            agent._new_core = functools.partial(agent._new_core, later=False)
-            agent._core = agent._new_core()
+        agent._new_core = functools.partial(agent._new_core, later=False)  # the journal needs propensities at once
+        agent._core = agent._new_core()
         journal = None
         try:
             journal = Journal(path, agent._about, flush)
@@ -621,7 +628,7 @@ class Agent:
         first_run: int = 0,
         propensities: bool = True,
     ) -> "Agent":
-        """An agent that goes on from a file written by :meth:`save`, with the same learner, arms, key, fleet and first_run."""
+        """Resume an agent from a file written by :meth:`save`, with the same learner, arms, key, fleet and first_run."""
         agent = cls(learner, arms, key, seed=seed, fleet=fleet, first_run=first_run, propensities=propensities)
         file = check_path("Agent.load", path, "agent.npz")
         name = f"Agent.load({str(path)!r})"
@@ -766,7 +773,7 @@ def _prior(learner: Any, num_arms: int) -> list[np.ndarray]:
 def _columns(ticket: Ticket) -> Ticket:
     """A ticket of arrays as one of lists of Python values."""
     keys = [None] * len(ticket.id) if ticket.key is None else list(ticket.key)
-    lists = [column.tolist() for column in ticket[:-1]]
+    lists = [[column] if isinstance(column, Later) and column.number else column.tolist() for column in ticket[:-1]]
     return Ticket._make([*lists, keys])
 
 

@@ -65,7 +65,7 @@ def check_database(path: str | os.PathLike) -> Path:
 
 
 def check_count(count: int | None, key: str | Sequence[str] | None) -> int | None:
-    """How many decisions of a single learner a call asks for; None: one, without arrays."""
+    """The number of decisions that a call requests of a single learner; None: one, without arrays."""
     if count is not None and (not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1):
         raise ValueError(f"act(count={show(count)}): count is a whole number of decisions, 1 or more")
     if key is None or isinstance(key, str):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from jaxbandit.agent import program
-from jaxbandit.agent.later import BUDGET, Later, Unread
+from jaxbandit.agent.later import BUDGET, LEAST_BUFFERS, Later, Unread
 from jaxbandit.agent.ledger import Change, Ledger
 from jaxbandit.agent.players import Fleet, Single
 from jaxbandit.agent.tables import Decided, Fed
@@ -18,7 +18,7 @@ from jaxbandit.agent.tickets import Book, Ticket
 
 
 class Step(NamedTuple):
-    """A decision that was computed and has changed nothing yet."""
+    """A computed decision that has not been applied yet."""
 
     ticket: Ticket  # of arrays
     change: Change
@@ -30,14 +30,14 @@ class Core:
     """``setup.runs`` has the shape ``()`` for a single learner and ``(fleet,)`` for a fleet."""
 
     def __init__(self, setup: program.Setup, num_arms: int, dtype: DTypeLike, *, later: bool = False):
-        """``later``: a fleet computes its propensities when they are read, if they cost more than the decisions."""
+        """``later``: propensities are computed when they are read, if they cost more than the decisions."""
         self._shape = setup.runs.shape
         self._unread: Unread | None = None
-        if later and self._shape and setup.propensities and program.has_costly_propensity(setup, num_arms):
+        if later and setup.propensities and program.has_costly_propensity(setup, num_arms):
             setup = dataclasses.replace(setup, propensities=False)
             like = jax.eval_shape(lambda setup: program.start(setup, num_arms), setup)
             size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
-            self._unread = Unread(max(BUDGET // max(size, 1), 1))
+            self._unread = Unread(max(BUDGET // max(size, 1 if self._shape else LEAST_BUFFERS), 1))
         self._player = (Fleet if self._shape else Single)(setup, num_arms)
         self._state: Any = self._player.start()
         self._ledger_of = self._shape, program.decision_like(setup, num_arms).memo, setup.learner.watches_plays, dtype
@@ -59,7 +59,7 @@ class Core:
         return self._ledger.book
 
     def find(self, ids: np.ndarray) -> np.ndarray:
-        """The rows of tickets that wait, or TicketError."""
+        """The rows of outstanding tickets; raises TicketError."""
         return self.book.find(ids, self.decided)
 
     def decide(
@@ -89,16 +89,16 @@ class Core:
     def _later(
         self, inboxes: Sequence[program.Inbox], clock: program.Clock, acting: np.ndarray | None, forced: np.ndarray | None
     ) -> Later:
-        """The propensities of the runs that act, in their order, from the state as it is now."""
+        """The propensities of the runs that act, in their order, from the state as it is now; a number for a single learner."""
         player, state = self._player, self._state
-        assert isinstance(player, Fleet)
 
-        def compute() -> np.ndarray:
+        def compute() -> Any:
             found = player.propensity(state, inboxes, clock)
             found = found if acting is None else found[acting]
-            return found if forced is None else np.where(forced >= 0, np.ones((), found.dtype), found)
+            found = found if forced is None else np.where(forced >= 0, np.ones((), found.dtype), found)
+            return found if self._shape else found.item()
 
-        return Later(compute)
+        return Later(compute, number=not self._shape)
 
     def apply(self, step: Step) -> None:
         """Make a decision take effect. Applying it twice equals applying it once."""
@@ -140,7 +140,7 @@ class Core:
             self.active = before
 
     def replay(self, decisions: Sequence[Decided], feedback: Sequence[Fed], withdrawn: Sequence[tuple[int, int]]) -> int:
-        """Repeat these decisions with the feedback in between; returns how many arms come out differently.
+        """Repeat these decisions with the feedback in between; returns the number of arms that differ.
 
         ``withdrawn``: arms and the newest decision before their withdrawal, in order.
         """

@@ -41,11 +41,11 @@ def weighted_means(arm: np.ndarray, propensity: np.ndarray, loss: np.ndarray, be
 
 
 def weighted_estimates(columns: dict[str, np.ndarray], arms: list) -> ArmEstimates:
-    """From the log of the answered decisions: arm, probability, loss, id, after (the newest decision when the loss came)."""
+    """From the log of the answered decisions: arm, probability, loss, id, after (the newest decision when the loss arrived)."""
     num_arms = len(arms)
     order = np.argsort(columns["after"], kind="stable")
     arm, propensity, loss, id, after = (columns[name][order] for name in ("arm", "probability", "loss", "id", "after"))
-    before = np.searchsorted(after, id, side="left")  # losses that came before this decision
+    before = np.searchsorted(after, id, side="left")  # losses that arrived before this decision
     terms = weighted_means(arm.astype(np.int64), propensity, loss, before, num_arms)
     weights = (arm[:, None] == np.arange(num_arms)) / propensity[:, None]
     count = len(arm)

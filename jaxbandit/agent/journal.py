@@ -177,7 +177,7 @@ class Journal:
         return bool(self._read("SELECT 1 FROM decision WHERE id = ?", id))
 
     def has_feedback(self, ticket: int) -> bool:
-        """Also late feedback."""
+        """Whether a ticket has feedback, including late feedback."""
         return bool(self._read("SELECT 1 FROM feedback WHERE ticket = ? AND closed IS NULL", ticket) or self.has_late(ticket))
 
     def has_closed(self, ticket: int) -> bool:
@@ -291,7 +291,7 @@ class Journal:
         return [self._checked(Decided(*row), checksum, "decision") for *row, checksum in found]
 
     def feedback(self, after: int) -> list[Fed]:
-        """What came after decision ``after``, in order."""
+        """The feedback that arrived after decision ``after``, in order."""
         found = self._read(f"SELECT {FEEDBACK} FROM feedback WHERE after >= ? ORDER BY after", after)
         return [self._checked(Fed(*row), checksum, "feedback of ticket") for *row, checksum in found]
 

@@ -1,5 +1,6 @@
-"""Propensities of a fleet that are computed when they are read: they can cost many times as much as the decisions."""
+"""Propensities that are computed when they are read: they can cost many times as much as the decisions."""
 
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,22 +8,24 @@ from typing import Any
 
 import numpy as np
 
-BUDGET = 2**28  # bytes of learners' states that unread propensities of one fleet may keep
+BUDGET = 2**28  # bytes of learners' states that unread propensities of one agent may keep
+LEAST_BUFFERS = 2**13  # bytes that the state and the inbox of one decision of a single learner take, however small they are
 
 
 class Later(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array ``[n]`` that is computed when it is first read; it can be used like the array."""
+    """An array ``[n]``, or a number of a single learner, that is computed when it is first read; it can be used like its value."""
 
-    def __init__(self, compute: Callable[[], np.ndarray]):
-        self._compute: Callable[[], np.ndarray] | None = compute
-        self._value: np.ndarray | None = None
+    def __init__(self, compute: Callable[[], Any], *, number: bool = False):
+        self.number = number  # of a single learner
+        self._compute: Callable[[], Any] | None = compute
+        self._value: Any = None
 
     @property
     def is_read(self) -> bool:
         return self._value is not None
 
-    def read(self) -> np.ndarray:
-        """The array. Two threads that read it at the same time compute the same value twice."""
+    def read(self) -> Any:
+        """The array or number. Two threads that read it at the same time compute the same value twice."""
         compute = self._compute
         if compute is not None and self._value is None:
             self._value = compute()
@@ -41,7 +44,16 @@ class Later(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.read().shape
+        return np.shape(self.read())
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+    def __format__(self, form: str) -> str:
+        return format(self.read(), form)
+
+    def __hash__(self) -> int:
+        return hash(self.read())
 
     def tolist(self) -> list[Any]:
         return self.read().tolist()
@@ -59,14 +71,15 @@ class Later(np.lib.mixins.NDArrayOperatorsMixin):
         return repr(self.read())
 
     def __reduce__(self) -> Any:
-        return np.asarray, (self.read(),)
+        value = self.read()
+        return float if isinstance(value, float) else np.asarray, (value,)
 
 
 class Unread:
     """The latest propensities of an agent that may still be unread. Only so many keep states; the oldest of more are computed."""
 
     def __init__(self, most: int):
-        self._most = most
+        self._most, self._warned = most, False
         self._later: deque[weakref.ref[Later]] = deque()
 
     def add(self, later: Later) -> None:
@@ -76,4 +89,11 @@ class Unread:
         if len(self._later) > self._most:
             oldest = self._later.popleft()()
             if oldest is not None:
+                if not self._warned:
+                    self._warned = True
+                    warnings.warn(
+                        f"{self._most:,} calls have outstanding tickets whose probability was not read; from now on each call computes the "
+                        "oldest of these, which takes longer than the decisions. If probabilities are not needed, give propensities=False",
+                        stacklevel=2,
+                    )
                 oldest.read()

@@ -1,4 +1,4 @@
-"""What an agent knows outside of the learner: tickets, clocks, and how many plays are outstanding. NumPy, runs on the last axis."""
+"""The bookkeeping of an agent: tickets, clocks, and outstanding observations. NumPy arrays, runs on the last axis."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from jaxbandit.agent.program import Clock, Decision, Inbox
 from jaxbandit.agent.tickets import Book, Ticket
 
 INBOX_SINGLE = 14  # observations that one call of the compiled program takes; in a fleet, one of each run
-WATCHED = 64  # outstanding plays the program is first compiled for, if the learner watches them; doubled when there are more
+WATCHED = 64  # outstanding observations the program is first compiled for, if the learner watches them; doubled when exceeded
 # Both so small that an inbox and a clock fit on one page (agent/pages.py).
 
 
@@ -23,7 +23,7 @@ class Turn(NamedTuple):
     rows: np.ndarray  # of the book: the feedback that is delivered first
     outstanding: np.ndarray  # [runs] int32, σ_t
     total_outstanding: np.ndarray  # [runs] int64, Σ σ_s
-    watched: np.ndarray | None  # [P, runs] int32, the rounds of the outstanding plays, 0: none
+    watched: np.ndarray | None  # [P, runs] int32, the rounds of the outstanding observations, 0: none
 
 
 class Counts(NamedTuple):
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
 
     decided: int  # the newest ticket
     rounds: np.ndarray  # [runs] int32
-    outstanding: np.ndarray  # [runs] int32, plays of which the learner has no feedback
+    outstanding: np.ndarray  # [runs] int32, actions without feedback so far
     total_outstanding: np.ndarray  # [runs] int64
     watched: np.ndarray | None  # [P, runs] int32, see Turn
 
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 class Ledger:
-    """Tickets and counts of ``shape`` runs; ``memo`` are the shapes of what waits with a play."""
+    """Tickets and counts of ``shape`` runs; ``memo`` are the shapes of the data stored with an action."""
 
     def __init__(self, shape: tuple[int, ...], memo: Any, watches: bool, dtype: DTypeLike):
         runs = shape[0] if shape else 1
@@ -155,7 +155,11 @@ class Ledger:
             place = (watched[:, ticket.run] == 0).argmax(0)
             watched[place, ticket.run] = ticket.round
         waiting = [np.moveaxis(leaf, -1, 0)[ticket.run] if self._shape else leaf[None] for leaf in memo]
-        columns = ticket._asdict() | {"place": place} | dict(zip(self.book.memo_names, waiting, strict=True))
+        columns = (
+            dict(zip(ticket._fields, ticket, strict=True))
+            | {"place": place}
+            | dict(zip(self.book.memo_names, waiting, strict=True))
+        )
         columns |= {"propensity": ticket[2], "probability": decision.probability.reshape(-1)[ticket.run]}
         counts = Counts(self.decided + len(ticket.id), rounds, outstanding, turn.total_outstanding, watched)
         return Change(turn.rows, self.book.size, columns, counts)
@@ -181,7 +185,7 @@ class Ledger:
 
 
 def _number_within(groups: np.ndarray) -> np.ndarray:
-    """For each entry, how many entries of the same group come before it."""
+    """For each entry, the number of earlier entries of the same group."""
     if len(groups) == 0 or np.bincount(groups).max() == 1:
         return np.zeros(len(groups), np.int64)
     order = np.argsort(groups, kind="stable")

@@ -18,7 +18,7 @@ FIELDS = {
 
 
 class Memory:
-    """Grows with the number of keys and of closed tickets; a durable agent asks its file instead."""
+    """Grows with the number of keys and of closed tickets; a durable agent reads its file instead."""
 
     def __init__(self) -> None:
         self.given: dict[str, Ticket] = {}  # by key; arms as numbers

@@ -1,7 +1,7 @@
 """Many small arrays in few buffers.
 
-What a call of a compiled program costs, where there is little to compute, goes with the number of its buffers. And XLA starts
-no other threads for a program on a CPU if none of its buffers has more than 512 bytes.
+The overhead of a call of a compiled program grows with the number of its buffers. On a CPU, XLA starts no other threads for a
+program if none of its buffers has more than 512 bytes.
 """
 
 import dataclasses
@@ -17,18 +17,18 @@ from jax import lax
 from jaxbandit._core.fields import PyTree
 
 PAGE = 128  # words of 4 bytes
-WORDS = (np.float32, np.int32, np.uint32, np.bool_)  # what is written as words
+WORDS = (np.float32, np.int32, np.uint32, np.bool_)  # dtypes that are written as words
 
 
 class Place(NamedTuple):
-    """Where a leaf is."""
+    """The place of a leaf."""
 
     page: int
     start: int  # its words on that page
     stop: int
     shape: tuple[int, ...]
     dtype: Any
-    apart: bool  # alone, as it is, and not as words
+    apart: bool  # in a separate buffer, not as words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Pages:
         leaves, structure = jax.tree.flatten(tree)
         apart = [math.prod(leaf.shape) > PAGE or leaf.dtype not in WORDS for leaf in leaves]
         places: list[Place] = []
-        page, used, alone = sum(apart), 0, 0  # those apart come first
+        page, used, alone = sum(apart), 0, 0  # separate leaves come first
         for leaf, own in zip(leaves, apart, strict=True):
             size = math.prod(leaf.shape)
             if own:

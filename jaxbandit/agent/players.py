@@ -1,7 +1,7 @@
-"""Who plays the rounds of :mod:`jaxbandit.agent.program` for an agent: one learner, or a fleet on the devices there are.
+"""Execution of :mod:`jaxbandit.agent.program` for an agent: one learner, or a fleet on all devices.
 
-Both take and give NumPy arrays. A state is handed in and another given back, so that a decision that could not be written to disk
-was never made.
+Both take and return NumPy arrays. States are passed in and returned, so that a decision that could not be written to disk has no
+effect.
 """
 
 import dataclasses
@@ -52,19 +52,19 @@ class Single:
         self._setup = _put(self._setup_pages, setup)
         self._programs: dict[
             tuple[int, bool], Any
-        ] = {}  # by the outstanding plays they have room for, and whether all arms are active
+        ] = {}  # by their capacity for outstanding observations, and whether all arms are active
 
     def start(self) -> list[Any]:
         """The state before round 1: its pages."""
         return self.restore(self._leaves)
 
     def decide(self, state: list[Any], inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, list[Any]]:
-        """What was decided, and the state after it."""
+        """The decision, and the state after it."""
         kind = 0 if clock.watched is None else len(clock.watched), clock.active is None
         if kind not in self._programs:
             letter = Letter(inboxes[-1], clock)
             self._programs[kind] = letter, *_compiled(self._setup_pages, self._state_pages, letter.pages)
-        letter, deliver, decide = self._programs[kind]
+        letter, deliver, decide, _ = self._programs[kind]
         for inbox in inboxes[:-1]:
             state = deliver(self._setup, state, letter.write(inbox, clock))
         said, state = decide(self._setup, state, letter.write(inboxes[-1], clock))
@@ -72,6 +72,13 @@ class Single:
         if type(self._learner)._check_state is not Learner._check_state:
             self._learner._check_state(self._read(state))
         return decision, state
+
+    def propensity(self, state: list[Any], inboxes: Sequence[Inbox], clock: Clock) -> np.ndarray:
+        """The probability ``[]`` of the arm ``clock.forced`` in a decision that was made before with these arguments."""
+        letter, deliver, _, propensity = self._programs[0 if clock.watched is None else len(clock.watched), clock.active is None]
+        for inbox in inboxes[:-1]:
+            state = deliver(self._setup, state, letter.write(inbox, clock))
+        return np.asarray(propensity(self._setup, state, letter.write(inboxes[-1], clock)))
 
     def leaves(self, state: list[Any]) -> list[np.ndarray]:
         """The arrays of a state, to be saved."""
@@ -93,8 +100,8 @@ def _put(pages: Pages, tree: PyTree) -> list[jax.Array]:
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any]:
-    """Programs that deliver, and that decide, from pages to pages."""
+def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any, Any]:
+    """Programs that deliver, that decide, and that compute a propensity, from pages to pages. Each is compiled at its first call."""
 
     def open_letter(setup_pages: Any, state_pages: Any, letter_pages: Any) -> tuple[Setup, Any, Inbox, Clock]:
         return setup.read(setup_pages), state.read(state_pages), *letter.read(letter_pages)
@@ -118,7 +125,7 @@ def _compiled(setup: Pages, state: Pages, letter: Pages) -> tuple[Any, Any]:
         nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(once, setup_pages, state_pages, letter_pages)[0])
         return lax.fori_loop(0, turns, turn, (nothing, state_pages))
 
-    return jax.jit(deliver), jax.jit(decide)
+    return jax.jit(deliver), jax.jit(decide), jax.jit(lambda *pages: program.propensity(*open_letter(*pages)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +140,7 @@ class BlockPlayer:
         return jax.device_put(tree, self.device)
 
     def decide(self, state: PyTree, inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, Any]:
-        """As :meth:`Fleet.decide`, which gives what is of all learners."""
+        """As :meth:`Fleet.decide`, with arguments of all learners."""
         decision, state = _decide(self.setup, *self._delivered(state, inboxes, clock))
         self.setup.learner._check_state(state)
         return decision, state
@@ -155,15 +162,15 @@ class BlockPlayer:
 
 
 class Fleet:
-    """Many learners, in blocks that are played on all devices at once.
+    """Many learners, in blocks that run on all devices at once.
 
-    How the fleet is cut depends on its size alone, not on the devices: XLA rounds differently for other shapes.
+    The division into blocks depends on the size of the fleet alone, not on the devices: XLA rounds differently for other shapes.
     """
 
     def __init__(self, setup: Setup, num_arms: int):
         ids = np.asarray(setup.runs)
         parts = np.array_split(np.arange(len(ids)), -(-len(ids) // MOST_TOGETHER))
-        # Every core serves the one CPU device; accelerators play side by side.
+        # Every core serves the one CPU device; accelerators run in parallel.
         cores = [jax.local_devices()[0]] * count_cores() if platform() == "cpu" else jax.local_devices()
         devices = cores[: len(parts)]
         self._num_arms, self._like = num_arms, program.decision_like(setup, num_arms)
@@ -180,7 +187,7 @@ class Fleet:
         return {block.runs.start: block.put(program.start(block.setup, self._num_arms)) for block in self._blocks}
 
     def decide(self, state: dict[int, Any], inboxes: Sequence[Inbox], clock: Clock) -> tuple[Decision, dict[int, Any]]:
-        """What was decided, and the states after it. Blocks in which nobody acts are left out."""
+        """The decisions, and the states after them. Blocks in which no learner acts are skipped."""
         after, joined = dict(state), jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._like)
 
         def play(block: BlockPlayer) -> None:

@@ -1,4 +1,4 @@
-"""What is compiled of an agent: deliver what has arrived, then decide, by the rule of one round of :mod:`jaxbandit._engine.game`.
+"""The compiled part of an agent: deliver arrived feedback, then decide, as in one round of :mod:`jaxbandit._engine.game`.
 
 ``...`` is the shape of the runs: ``()`` for a single agent, ``(fleet,)`` for a fleet.
 """
@@ -31,7 +31,7 @@ class Inbox(NamedTuple):
     """At most C observations for each run, the oldest first."""
 
     filled: np.int32  # how many of the C rows are in use
-    origin: np.ndarray  # [C, ...] int32, the round of the play
+    origin: np.ndarray  # [C, ...] int32, the round of the action
     arm: np.ndarray  # [C, ...] int32, -1: none
     loss: np.ndarray  # [C, ...]
     probability: np.ndarray  # [C, ...]
@@ -39,7 +39,7 @@ class Inbox(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """What the learner may know when it decides."""
+    """The information available to the learner when it decides."""
 
     acts: np.ndarray | None  # [...] bool, which runs decide; None: all
     round: np.ndarray  # [...] int32
@@ -47,7 +47,7 @@ class Clock(NamedTuple):
     total_outstanding: np.ndarray  # [...] float, Σ σ_s
     forced: np.ndarray  # [...] int32, the arm that the caller demands, -1: none
     active: np.ndarray | None  # [K] bool, the arms that are not withdrawn; None: all
-    watched: np.ndarray | None  # [P, ...] int32, the rounds of the outstanding plays, 0: none; if the learner watches them
+    watched: np.ndarray | None  # [P, ...] int32, the rounds of the outstanding observations, 0: none; if the learner watches them
 
 
 class Decision(NamedTuple):
@@ -57,11 +57,11 @@ class Decision(NamedTuple):
     probability: Any  # [...] of that arm, given the learner's own draws in `act`
     propensity: Any  # [...] of that arm, given the history alone; NaN: not known
     probabilities: Any  # [K, ...]
-    memo: Any  # what waits with the play, runs on the last axis
+    memo: Any  # the data stored with the action, runs on the last axis
 
 
 def check_agent_memory(setup: Setup, num_arms: int) -> None:
-    """One sentence if the state, which a decision needs before and after itself, cannot fit into the memory."""
+    """Raise if the state, which a decision needs twice, before and after, cannot fit into the memory."""
     like = jax.eval_shape(lambda: setup.learner.init(num_arms, setup.runs.shape))
     need, available = 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like)), memory()
     if available is not None and need > available:
@@ -98,7 +98,7 @@ def decide(setup: Setup, state: PyTree, inbox: Inbox, clock: Clock) -> tuple[Dec
 
 
 def deliver(setup: Setup, state: PyTree, inbox: Inbox) -> Any:
-    """Only deliver: for what does not fit into one inbox."""
+    """Deliver without deciding: for feedback that does not fit into one inbox."""
     _, *rows = inbox
 
     def observe(row: jax.Array, state: PyTree) -> Any:
@@ -138,7 +138,7 @@ def _words(setup: Setup, clock: Clock, purpose: int, pair: int = 0) -> randomnes
 
 
 def _round(setup: Setup, clock: Clock, asked: set[str]) -> Round:
-    """The round as the learner sees it; ``asked`` gets what `act` asks for, known once it is traced."""
+    """The round as the learner sees it; ``asked`` collects what `act` uses, known once it is traced."""
     t, outstanding, total = (jnp.asarray(value) for value in clock[1:4])
 
     def is_outstanding(s: jax.Array) -> jax.Array:
@@ -166,7 +166,7 @@ def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
     drawn = arms.draw(probabilities, randomness.uniform(_words(setup, clock, randomness.PLAY).first, setup.grain))
     forced = jnp.asarray(clock.forced)
     arm = jnp.where(forced >= 0, forced, drawn)
-    # A forced arm is played with certainty.
+    # A forced arm has probability 1.
     probability = jnp.where(forced >= 0, 1, arms.pick(probabilities, drawn))
     propensity = probability
     if "words" in asked:

@@ -49,7 +49,7 @@ class Decided(NamedTuple):
 class Fed(NamedTuple):
     ticket: int
     loss: float | None  # None: expired
-    after: int  # the newest decision when the feedback came
+    after: int  # the newest decision when the feedback arrived
     at: float
     closed: int | None = None  # 1: by close_window
 
@@ -59,7 +59,7 @@ class Fed(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Feedback that came after the window of its ticket was closed."""
+    """Feedback that arrived after the window of its ticket was closed."""
 
     ticket: int
     loss: float

@@ -1,6 +1,6 @@
-"""The tickets of an agent: which decisions wait for feedback, and what is kept with them.
+"""The tickets of an agent: decisions with outstanding feedback, and the data stored with them.
 
-Columns in ascending order of id, so that a ticket is found by bisection, and the plays of a run are in order of their rounds.
+Columns in ascending order of id, so that a ticket is found by bisection, and the actions of a run are in order of their rounds.
 """
 
 from collections import deque
@@ -12,7 +12,8 @@ from numpy.typing import DTypeLike
 from jaxbandit._core.fields import show
 from jaxbandit.agent.later import Later
 
-WAITING, ARRIVED, GONE = range(3)  # what has arrived is kept until it is delivered, at the run's next decision
+WAITING, ARRIVED, GONE = range(3)  # arrived feedback is kept until it is delivered, at the run's next decision
+FIRST_LATER = 8  # calls with unread propensities before the answered ones are looked for
 FIRST_ROWS = 64  # rows of a new book; it is made larger when it is full
 
 
@@ -33,7 +34,7 @@ class _Fields(NamedTuple):
 class Ticket(_Fields):
     """One decision. In a fleet every field is an array, one entry for each run that decided.
 
-    Propensities that cost more than the decisions of a fleet are computed when ``probability`` is read.
+    Propensities that cost more than the decisions are computed when ``probability`` is read, unless the agent is durable.
     """
 
     __slots__ = ()
@@ -44,15 +45,19 @@ class Ticket(_Fields):
         value = self[2]
         return value.read() if isinstance(value, Later) else value
 
+    def _asdict(self) -> dict[str, Any]:  # type: ignore[override]
+        return super()._asdict() | {"probability": self.probability}
+
 
 class Book:
-    """Columns of the tickets that are not done with."""
+    """Columns of the tickets that are still needed."""
 
     def __init__(self, memo: list[tuple[tuple[int, ...], Any]], dtype: DTypeLike):
-        """``memo``: shape and dtype of each array that waits with a play; ``dtype``: of losses and probabilities."""
+        """``memo``: shape and dtype of each array stored with an action; ``dtype``: of losses and probabilities."""
         self._expired: set[int] = set()
-        self.keys: dict[int, str] = {}  # of the tickets that wait
+        self.keys: dict[int, str] = {}  # of the outstanding tickets
         self._later: deque[tuple[np.ndarray, Later]] = deque()  # ids, and propensities that are not in their column yet
+        self._most_later = FIRST_LATER
         counts = {"id": np.int64, "run": np.int32, "round": np.int32, "arm": np.int32, "status": np.int8, "place": np.int32}
         columns: dict[str, np.ndarray] = {name: np.zeros(FIRST_ROWS, kind) for name, kind in counts.items()}
         columns |= {name: np.zeros(FIRST_ROWS, dtype) for name in ("probability", "propensity", "loss")}
@@ -96,27 +101,32 @@ class Book:
         for name, column in columns.items():
             column[start:end] = values.get(name, 0)
         self._table = columns, end
-        # Once a call's tickets are answered, nobody but its caller can read its propensities.
-        while self._later and not self._waits(self._later[0][0]):
-            self._later.popleft()
+        # Once a call's tickets are answered, only its caller can read its propensities. The list is gone through when it has doubled:
+        # a ticket that is never answered must not keep the later ones.
+        if len(self._later) > self._most_later:
+            self._later = deque(one for one in self._later if self._waits(one[0]))
+            self._most_later = 2 * len(self._later) + FIRST_LATER
 
     def _waits(self, ids: np.ndarray) -> bool:
-        """Whether any of these tickets, numbered in a row, waits."""
-        first, last = np.searchsorted(self["id"], [ids[0], ids[-1] + 1]) if len(ids) else (0, 0)
-        return bool((self["status"][first:last] == WAITING).any())
+        """Whether any of these tickets, with consecutive ids, is outstanding."""
+        if not len(ids):
+            return False
+        first, stop = self["id"].searchsorted(ids[0]), ids[-1] - ids[0] + 1
+        rows = slice(first, first + stop)  # at most so many; some may be gone
+        return bool(((self["status"][rows] == WAITING) & (self["id"][rows] <= ids[-1])).any())
 
     def read_propensities(self) -> None:
-        """Compute the propensities of all tickets that wait."""
+        """Compute the propensities of all outstanding tickets."""
         while self._later:
             ids, later = self._later[0]
             if self._waits(ids):
                 rows = np.minimum(np.searchsorted(self["id"], ids), self.size - 1)
                 here = self["id"][rows] == ids
-                self["propensity"][rows[here]] = later.read()[here]
+                self["propensity"][rows[here]] = np.atleast_1d(later.read())[here]
             self._later.popleft()
 
     def find(self, ids: np.ndarray, last: int) -> np.ndarray:
-        """The rows of tickets that wait, or TicketError; ``last`` is the newest id."""
+        """The rows of outstanding tickets; raises TicketError. ``last`` is the newest id."""
         rows = np.searchsorted(self["id"], ids)
         if self.size:
             here = np.minimum(rows, self.size - 1)
@@ -138,7 +148,7 @@ class Book:
         self["loss"][rows] = losses
 
     def arrived(self) -> np.ndarray:
-        """The rows of what has arrived and is not yet delivered."""
+        """The rows with feedback that has arrived and is not yet delivered."""
         return np.flatnonzero(self["status"] == ARRIVED)
 
     def waiting(self) -> np.ndarray:

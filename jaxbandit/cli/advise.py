@@ -1,4 +1,4 @@
-"""``jaxbandit advise``: which learner for a log."""
+"""``jaxbandit advise``: recommend a learner for a log."""
 
 import re
 import sys
@@ -129,7 +129,7 @@ def _write_preliminary(advice: Advice, file: Path, title: str) -> None:
 
 
 def _in_options(log: Path, error: Exception) -> str:
-    """The sentence of an error of Python's names, in those of the command line: ``--window`` for ``window=``."""
+    """An error message with the names of options in place of arguments: ``--window`` for ``window=``."""
     text = re.sub(r"^load_log\(.*?\): ", "", str(error))
     option = r"\b(arm|action|feedback|loss|reward|window|unit|time_format|timezone|propensity|duplicates|scale|rounds|runs|seed|seconds)="
     text = re.sub(option + r"(?=[^\s,;.)])", lambda found: f"--{found[1].replace('_', '-')} ", text)  # with a value

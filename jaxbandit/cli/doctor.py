@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbandit._engine import blocks
 from jaxbandit._engine.choose import SIZES, choose_execution, fitted
-from jaxbandit._engine.devices import count_cores
+from jaxbandit._engine.devices import alike_devices, count_cores
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
@@ -21,7 +21,7 @@ from jaxbandit.cli.options import Flag, Whole
 from jaxbandit.cli.words import from_words
 from jaxbandit.sweeps.plan import Plan
 
-RUNS = SIZES[-1]  # default number of runs: a full block on an accelerator
+RUNS = SIZES[-1]  # default number of runs: several blocks on an accelerator
 MOST_ARMS = 100_000  # the mean of each arm is written into a spec
 RECORDED = 50
 TRIAL = 10.0  # seconds
@@ -78,7 +78,9 @@ def tried(game: Game) -> dict[str, Any]:
     own = choose_execution(game, "cpu")
     on_cpu = _measured(game, own, cores[0])
     speeds = {
-        execution.platform: measured * filled(game.runs.size, execution.block),
+        execution.platform: measured
+        * filled(game.runs.size, execution.block)
+        * min(len(alike_devices()), -(-game.runs.size // execution.block)),
         "cpu": on_cpu * filled(game.runs.size, own.block) * min(count_cores(), -(-game.runs.size // own.block)),
     }
     return {

@@ -1,7 +1,7 @@
-"""How every command speaks to its user: an error is a sentence and an exit status, never a traceback.
+"""Errors of all commands: a message and an exit status, never a traceback.
 
 ====  =========================================================================
-0     all is well
+0     success
 1     something failed or is damaged
 2     the spec or the command line is wrong; nothing was computed or written
 130   stopped by Ctrl-C
@@ -31,7 +31,7 @@ PATIENCE = 3.0  # seconds between Ctrl-C and the end of the program
 
 
 class CommandError(Exception):
-    """The command line is wrong: one sentence that names the option, its value and what would be right."""
+    """An invalid command line. The message names the option, its value and a correct value."""
 
 
 def speak(command: Callable[[], int | None], when_stopped: str) -> int:
@@ -39,7 +39,7 @@ def speak(command: Callable[[], int | None], when_stopped: str) -> int:
 
     Args:
       command: returns None or an exit status.
-      when_stopped: what Ctrl-C leaves behind.
+      when_stopped: message after Ctrl-C on the files that remain.
     """
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     farewell = f"\nstopped; {when_stopped}"
@@ -48,15 +48,15 @@ def speak(command: Callable[[], int | None], when_stopped: str) -> int:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # in place of that of the program's start
         with _end_soon_after_an_interrupt(farewell):
             status = command() or 0
-            sys.stdout.flush()  # here, where an error of the stream is told
+            sys.stdout.flush()  # here, where an error of the stream is reported
             return status
     except KeyboardInterrupt:
         print(farewell, file=sys.stderr)
         return STOPPED
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of a pipe has ended
         _close_stdout()
         return FAILED
-    except Exception as error:  # whatever a command raises becomes a sentence and an exit status
+    except Exception as error:  # every exception becomes a message and an exit status
         if os.environ.get("JAXBANDIT_TRACEBACK"):
             traceback.print_exc()
         status, sentence = _message(error)
@@ -69,12 +69,12 @@ def speak(command: Callable[[], int | None], when_stopped: str) -> int:
 
 
 def _close_stdout() -> None:
-    """Send what is still to be printed nowhere: Python would try again when it ends, and fail with a traceback."""
+    """Discard unprinted output: Python would flush it again at exit, and fail with a traceback."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> tuple[int, str]:
-    """Exit status and sentence of an error."""
+    """Exit status and message of an error."""
     if isinstance(error, SpecError | MismatchError | CommandError):
         return WRONG_COMMAND, str(error)
     if isinstance(error, OSError) and error.errno is not None:
@@ -100,7 +100,7 @@ def _disk_trouble(error: OSError) -> str:
 def _jax_starts() -> bool:
     try:
         jax.devices()
-    except Exception:  # what is raised differs between versions of JAX and between platforms
+    except Exception:  # the exception differs between versions of JAX and between platforms
         return False
     return True
 
@@ -109,8 +109,9 @@ def _jax_starts() -> bool:
 def _end_soon_after_an_interrupt(farewell: str) -> Iterator[None]:
     """End the program a few seconds after Ctrl-C, even if the main thread cannot notice it.
 
-    Python tells its main thread of a signal only between two steps of its own. A thread that waits inside XLA, for a compiler
-    or a device, would notice a minute later. So the signal also wakes a thread that waits for nothing else.
+    Python handles a signal in its main thread only between two bytecode instructions. A thread that waits inside XLA, for a
+    compiler
+    or a device, would handle it a minute later. So the signal also wakes a dedicated thread.
     """
     ended = threading.Event()
     ear, mouth = socket.socketpair()

@@ -28,14 +28,14 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def check_new(files: Iterable[Path], force: bool) -> None:
-    """Before anything is computed: is any of the files to write already there, which only --force may replace?"""
+    """Raise before any computation if an output file exists and --force is not given."""
     there = next((file for file in files if not force and (file.exists() or file.is_symlink())), None)
     if there is not None:
         raise CommandError(f"{there}: this file is already there; choose another --out, or replace it with --force")
 
 
 def check_folder(out: Path, option: str = "--out") -> None:
-    """Before anything is computed: can files be written into the folder ``out``, which need not be there yet?"""
+    """Raise before any computation if files cannot be written into the folder ``out``, which need not exist."""
     _check_writable(out.absolute(), f"{option} {out}", "a folder")
 
 

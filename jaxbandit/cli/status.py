@@ -1,4 +1,4 @@
-"""``jaxbandit status``: how far a sweep is."""
+"""``jaxbandit status``: the progress of a sweep."""
 
 from pathlib import Path
 

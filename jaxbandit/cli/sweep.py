@@ -37,6 +37,7 @@ def sweep(
     imports: Flag = False,
     mix_environments: Flag = False,
     part: str | None = None,
+    until: str | None = None,
 ) -> int:
     """Run all simulations of a spec into a folder; the same command resumes a sweep that was stopped.
 
@@ -70,15 +71,22 @@ def sweep(
         Resume although versions or platform have changed since the sweep was started.
     part
         Part of the sweep to run, such as 3/16, for array jobs on a shared folder; `jaxbandit merge` puts parts together.
+    until
+        Add runs only where they are needed: "decided", half the width of the interval of a mean regret such as 0.5, or a share of it such as 2%; runs is then the largest number of runs.
     """
     problems = _command_problems(memory, dask, coordinator, processes, process) + _part_problems(part, coordinator)
+    if until is not None and (part is not None or coordinator is not None):
+        problems.append("--until: it needs all runs in one process; leave out --part and --coordinator (--dask is possible)")
+    wanted = _number_or_text(until)
     if problems:
         raise SpecError("sweep", problems)
     check_folder(out)
     if imports:
         importable()
     if coordinator is None:
-        Plan.make(spec, rounds=rounds, runs=runs, imports=imports)  # wrong specs end here, before workers are started
+        Plan.make(
+            spec, rounds=rounds, runs=runs, until=wanted, imports=imports
+        )  # wrong specs end here, before workers are started
     elif coordinator == "auto":
         jax.distributed.initialize()
     else:
@@ -97,6 +105,7 @@ def sweep(
             imports=imports,
             mix_environments=mix_environments,
             part=_part(part),
+            until=wanted,
         )
     if summary.damaged:
         print(f"{summary.damaged} damaged files were found and computed again")
@@ -141,6 +150,13 @@ def _part_problems(part: str | None, coordinator: str | None) -> list[str]:
     except ValueError:
         pass
     return [f"--part {part}: a part is a number and how many there are, such as 3/16; parts count from 1 to at most {MOST_PARTS}"]
+
+
+def _number_or_text(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _bytes(text: str | None) -> int | None:

@@ -61,7 +61,7 @@ def tune(spec: Path, /, *, out: Path | None = None, force: Flag = False, imports
 
 
 def _read(spec: Path, imports: bool) -> tuple[list[AxisPoint], tuple[list[Any], list[Any]], dict[str, Any], int]:
-    """Learners, the laws of the tasks, what else ``tune`` is called with, and the seed; every problem is reported at once."""
+    """Learners, the models of the tasks, other arguments of ``tune``, and the seed; all problems are reported at once."""
     document = read_toml(spec)
     settings = document.pop("tune", {})
     reader = SpecReader({"runs": 512, **document}, imports)

@@ -1,4 +1,4 @@
-"""``jaxbandit verify``: whether the files of a sweep are whole and complete."""
+"""``jaxbandit verify``: check that the files of a sweep are complete and undamaged."""
 
 from pathlib import Path
 

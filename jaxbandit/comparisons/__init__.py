@@ -1,4 +1,4 @@
-"""Comparisons of learners: of results that are there, or simulated until they are decided."""
+"""Comparisons of learners: of existing results, or simulated until they are decided."""
 
 from jaxbandit.comparisons.comparing import compare
 

@@ -38,14 +38,15 @@ def compare(
     """Compare the regret of learners at the horizon, run by run: differences with intervals and corrected tests.
 
     ``compare({"name": result, …})`` compares Results, or datasets that :meth:`jaxbandit.Result.to_xarray` made. ``compare(data)``
-    compares the learners of a sweep that :func:`jaxbandit.open_sweep` opened. ``compare(learners, losses, delays, rounds=…, runs=…)``
+    compares the learners of a sweep that :func:`jaxbandit.open_sweep` opened, as with ``until`` if the sweep had it. ``compare(learners, losses, delays, rounds=…, runs=…)``
     simulates every learner in every environment first, several at the same time.
 
-    Runs with one id meet the same losses and delays, so differences are paired. Results of different losses, delays or keys raise
+    Runs with the same id face the same losses and delays, so that differences are paired. Results of different losses, delays or
+    keys raise
     an error. P-values are corrected by Holm for all pairs in all environments.
 
     With a fixed number of runs, intervals and p-values are Student's. With ``until`` they are those of confidence sequences
-    (:mod:`jaxbandit.results.sequential`): they hold for any distribution of the regret and however often the runs were looked at, and
+    (:mod:`jaxbandit.results.sequential`): they hold for any distribution of the regret and any number of looks, and
     the intervals hold for all pairs at once.
 
     Args:
@@ -73,8 +74,7 @@ def compare(
             raise ValueError(
                 f"jb.compare({extra}=…): this is for a simulation; give learners, losses and delays, or Results alone"
             )
-        samples, horizon, results = gathered(learners)
-        return Comparison.of(samples, horizon, results)
+        return gathered(learners)
     check_outside_transformations("compare", learners, losses, delays, rounds, runs, first_run, key, seed)
     check_rounds(rounds)
     check_runs(runs, first_run)

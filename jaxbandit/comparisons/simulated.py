@@ -1,4 +1,4 @@
-"""Learners simulated in the same environments: programs compiled and blocks played in threads, runs added until they are enough."""
+"""Learners simulated in the same environments: compiled and run in threads, with runs added until they suffice."""
 
 import dataclasses
 import itertools
@@ -62,7 +62,7 @@ def games_of(learners: object, losses: object, delays: object) -> dict[Place, Ga
 
 
 class _Bar(Progress):
-    """A bar that ends the simulations that move it once the caller was interrupted, or one of them failed."""
+    """A progress bar that stops its simulations once the caller was interrupted, or one of them failed."""
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -95,7 +95,7 @@ class Simulations:
             )  # fmt: skip
             return Result.concat_runs([self.results[place], new]) if done else new
 
-        # XLA compiles in the thread that asks, so that as many programs are compiled at once as there are threads.
+        # XLA compiles in the calling thread, so that as many programs are compiled at once as there are threads.
         threads = Threads(min(len(places), max(count_cores(), 2)), "jaxbandit-compare")
         try:
             futures = {place: threads.submit(more, place) for place in places}
@@ -172,7 +172,7 @@ def _simulated_until(simulations: Simulations, until: Until, bar: _Bar) -> Compa
 def _resumed(
     games: dict[Place, Game], resume: Any, until: Until | None, runs: int, first_run: int, options: Mapping[str, Any]
 ) -> dict[Place, Result]:
-    """The Results of an earlier comparison, of whose games more runs are asked for."""
+    """The Results of an earlier comparison to which runs are added."""
     if not isinstance(resume, Comparison) or not resume.results:
         raise TypeError(f"resume={show(resume)}: go on from a Comparison that jb.compare has simulated")
     if until is None:

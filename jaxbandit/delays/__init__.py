@@ -10,9 +10,10 @@ model inherits from :class:`Delays`, which declares all members.
 """
 
 from jaxbandit.delays.arm_dependent import ArmDependent
-from jaxbandit.delays.base import NEVER, Delays
+from jaxbandit.delays.base import NEVER, Delays, ShowsDelays
 from jaxbandit.delays.composite import CompositeFeedback
 from jaxbandit.delays.fixed import Fixed, PacketLoss
+from jaxbandit.delays.known import KnownAtAction
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
 from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, EmpiricalByArm, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
@@ -34,6 +35,7 @@ REGISTRY: dict[str, type[Delays]] = {
     "empirical": Empirical,
     "empirical-by-arm": EmpiricalByArm,
     "composite-feedback": CompositeFeedback,
+    "known-at-action": KnownAtAction,
 }
 
 __all__ = [
@@ -48,11 +50,13 @@ __all__ = [
     "EmpiricalByArm",
     "Fixed",
     "Geometric",
+    "KnownAtAction",
     "LossDependent",
     "Outlier",
     "PacketLoss",
     "Pareto",
     "Poisson",
+    "ShowsDelays",
     "Trace",
     "UniformRandom",
     "load_trace",

@@ -1,4 +1,4 @@
-"""The base of every delay model: what may be asked of one. Helpers that laws share."""
+"""Base classes of delay models, and helpers that delay models share."""
 
 import functools
 from typing import Any
@@ -7,67 +7,77 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int32
 
 from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, is_concrete, is_numeric, lists_to_arrays, named, show
 
-NEVER = np.int32(2**31 - 1)  # the delay of feedback that never comes
+NEVER = np.int32(2**31 - 1)  # the delay of missing feedback
 
 
 class Delays:
-    """Base of every delay model, also of a user's own: all that may be asked of one, with defaults.
+    """Base class of delay models, including user-defined ones: the full interface, with defaults.
 
-    A law must have ``bound`` and :meth:`draw`. Each trait may be a constant of the class, a static field or a property.
+    A delay model defines ``bound`` and :meth:`draw`. Each trait may be a class constant, a static field or a property.
     """
 
-    bound: int = -1  # static: the longest delay that the ring of pending plays can hold; every law must say it
-    shared: bool = False  # one sequence for all runs, which needs `oblivious`
-    oblivious: bool = False  # `draw` looks at neither arm nor loss, so that any delay can be drawn again from the key
-    noisy: bool = True  # `draw` looks at `noise`; False: one known sequence
+    bound: int = -1  # static: the longest delay that the buffer of outstanding observations can hold; required
+    shared: bool = False  # one sequence for all runs; requires `oblivious`
+    oblivious: bool = False  # `draw` depends on neither arm nor loss, so that any delay can be recomputed from the key
+    noisy: bool = True  # `draw` depends on `noise`; False: one known sequence
     may_lose: bool = True  # `draw` may return NEVER, or more than `bound`
-    _roomy: bool = False  # `bound` is a field that `draw` does not look at: the ring may be longer than it says
-    _long_waits: int = 0  # static: how many plays may wait longer than `bound`, in a side list (shared laws only)
-    num_arms: int | None = None  # how many arms there are delays for; None: any number
-    length: int | None = None  # how many rounds there are delays for; None: any number
+    _roomy: bool = False  # `bound` is a field that `draw` does not use: the buffer may be longer
+    _long_waits: int = 0  # static: how many delays may exceed `bound`, kept in a side list (shared models only)
+    num_arms: int | None = None  # number of arms with delays; None: any number
+    length: int | None = None  # number of rounds with delays; None: unlimited
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
 
-    def draw(self, t: jax.Array, arm: jax.Array, loss: jax.Array, noise: jax.Array) -> jax.Array:
-        """The delay of the play of round t, int32 of the shape of ``noise`` (or ``[]``); NEVER if it never comes."""
+    def draw(
+        self, t: Int32[Array, ""], arm: Int32[Array, "*runs"], loss: Float[Array, "*runs"], noise: Float[Array, "*#runs"]
+    ) -> Int32[Array, "*#runs"]:
+        """The delay of round t's feedback, int32 of the shape of ``noise`` (or ``[]``); NEVER for missing feedback."""
         raise NotImplementedError(f"{type(self).__name__} has no method draw(t, arm, loss, noise)")
 
     def fixed_age(self) -> jax.Array | None:
-        """The one delay of all plays whose feedback comes; None if delays may differ. Needs no lists of who is due when."""
+        """The common delay of all feedback that arrives; None if delays may differ. A common delay needs no arrival lists."""
         return None
 
     def _shares(self) -> jax.Array | None:
-        """The shares of a loss that arrive after 0, 1, … rounds, of which a learner observes the sums; None: losses arrive whole.
+        """The shares of a loss that arrive after 0, 1, … rounds (composite anonymous feedback); None: losses arrive whole.
 
-        The last share arrives with :meth:`fixed_age`, which all plays must have.
+        The learner observes sums of shares. The last share arrives with :meth:`fixed_age`, which must not be None.
         """
         return None
 
     def longest(self) -> ArrayLike:
-        """The longest delay that can come, ∞ if feedback can be lost; ``[]``, or ``[runs]`` where runs have values of their own."""
+        """The longest possible delay, ∞ if feedback can be missing; ``[]``, or ``[runs]`` for per-run values."""
         return jnp.inf if self.may_lose else self.bound
 
     def prepare(self) -> "Delays":
-        """The law that the rounds use: what :meth:`draw` needs of it that can be computed once, before round 1."""
+        """The model used during the rounds, with everything precomputed that :meth:`draw` needs and that does not change."""
         return self
 
     def check(self, num_arms: int) -> None:
         """Raise ValueError if fields are inconsistent; each field has been checked before."""
 
 
+class ShowsDelays(Delays):
+    """Delays that are known at action time: learners that read delays receive each delay before they choose the action.
+
+    They must be ``oblivious``. :class:`jaxbandit.delays.KnownAtAction` makes any oblivious delay model one.
+    """
+
+
 class Composed(Delays):
-    """Base of the laws that choose, play by play, among others: what they have of those is found here."""
+    """Base of the delay models that choose among others in each round. Traits are derived from those of the parts."""
 
     def parts(self) -> dict[str, Any]:
-        """The laws to choose from, each with its place in this one."""
+        """The delay models to choose from, each with its place in this one."""
         raise NotImplementedError(f"{type(self).__name__} has no method parts()")
 
     def _laws(self) -> list[Delays]:
-        return [law for law in self.parts().values() if isinstance(law, Delays)]  # a wrong one is for `check` to report
+        return [law for law in self.parts().values() if isinstance(law, Delays)]  # `check` reports the others
 
     @property
     def bound(self) -> int:
@@ -108,18 +118,18 @@ def power_of_two(longest: int) -> int:
 
 
 def resolve_bound(law: Delays, longest: Any) -> None:
-    """Fill in ``bound`` from a concrete longest delay; what is not a number is left for ``check`` to report."""
+    """Set ``bound`` from a concrete longest delay; ``check`` reports values that are not numbers."""
     if law.bound is None and is_concrete(longest) and is_numeric(longest) and np.size(longest):
         number = float(np.max(longest))
         if 0 <= number < MOST_ROUNDS:
             object.__setattr__(law, "bound", min(power_of_two(int(np.ceil(number))), MOST_ROUNDS - 1))
 
 
-CUT_OFF = 1e-6  # an unbounded law's own bound: the next power of two beyond which at most this share of the draws lies
+CUT_OFF = 1e-6  # the default bound of an unbounded model: the next power of two that at most this share of the draws exceeds
 
 
 def check_bound(law: Delays, longest: Any = None, field: str = "") -> None:
-    """Raise if the bound is no size, or if it does not hold a ``longest`` delay that is known; ``field`` is where that comes from."""
+    """Raise if the bound is not a size, or is below a known ``longest`` delay; ``field`` is the source of that delay."""
     name = f"delays.{type(law).__name__}"
     if law.bound is None and field and is_concrete(vars(law)[field]):
         raise ValueError(
@@ -139,7 +149,7 @@ def check_bound(law: Delays, longest: Any = None, field: str = "") -> None:
 
 
 def check_recorded(law: Delays, delays: Any) -> None:
-    """Raise if recorded delays are longer than any delay and yet not NEVER."""
+    """Raise if recorded delays exceed the longest allowed delay and are not NEVER."""
     if is_concrete(delays):
         delays = np.asarray(delays)
         between = delays[(delays >= MOST_ROUNDS) & (delays != NEVER)]
@@ -149,5 +159,5 @@ def check_recorded(law: Delays, delays: Any) -> None:
 
 
 def within(delay: jax.Array, bound: int) -> jax.Array:
-    """A draw of an unbounded law: above the bound it is lost (compared as floats, before the cast can overflow)."""
+    """A draw of an unbounded model: NEVER above the bound (compared as floats, before the cast can overflow)."""
     return jnp.where(delay <= bound, jnp.minimum(delay, bound).astype(jnp.int32), NEVER)

@@ -1,4 +1,4 @@
-"""Losses that come in pieces."""
+"""Composite anonymous feedback: losses spread over several rounds."""
 
 from typing import ClassVar
 
@@ -16,12 +16,12 @@ WITHIN = 1e-4  # how far the sum of the shares may be from 1
 class CompositeFeedback(Delays):
     """Composite anonymous feedback: the share ``shares[j]`` of a loss arrives j rounds after the action; only sums per round are observed.
 
-    What is seen in round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, nobody says from which plays: composite anonymous feedback. Only
+    The observation of round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, not attributed to rounds: composite anonymous feedback. Only
     learners that need no more can play (they say ``takes_sums``), as :class:`jaxbandit.CoLo` does. A play is outstanding until its last
-    piece has come.
+    piece has arrived.
 
     Args:
-      shares: of a loss that come after 0, 1, … rounds; they sum to 1.
+      shares: of a loss that arrive after 0, 1, … rounds; they sum to 1.
 
     >>> import jaxbandit as jb
     >>> jb.delays.CompositeFeedback([0.5, 0.25, 0.25]).longest()

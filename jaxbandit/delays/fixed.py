@@ -1,4 +1,4 @@
-"""One delay for all plays whose feedback comes."""
+"""One delay for all observations that arrive."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from jaxbandit.delays.base import NEVER, Delays, check_bound, resolve_bound
 
 
 class OneDelay(Delays):
-    """Base of the laws with a field ``delay`` that is the delay of every play whose feedback comes."""
+    """Base of the delay models with a field ``delay``: the delay of every observation that arrives."""
 
     delay: Any
     oblivious: bool = True

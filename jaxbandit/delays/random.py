@@ -91,7 +91,7 @@ def _pareto_longest(alpha) -> float | None:
 
 
 class Unbounded(Delays):
-    """Base of the laws that have no longest delay of their own: what is drawn above ``bound`` is lost."""
+    """Base of the delay models without a longest delay: feedback with a delay above ``bound`` is missing."""
 
     oblivious: bool = True
     parameter: ClassVar[str] = "mean"  # the field that the default bound follows from
@@ -104,7 +104,7 @@ class Unbounded(Delays):
         raise NotImplementedError(f"{type(self).__name__} has no method lost()")
 
     def longest(self) -> ArrayLike:
-        """The bound, where at most a share of :data:`CUT_OFF` of the feedback is lost; ∞ otherwise, as in every law that loses some."""
+        """The bound, where at most a share of :data:`CUT_OFF` of the feedback is lost; ∞ otherwise, as in every model with missing feedback."""
         return jnp.where(jnp.asarray(self.lost()) <= 1.01 * CUT_OFF, self.bound, jnp.inf)  # 1.01: rounding in float32
 
 
@@ -192,7 +192,7 @@ def _poisson_table(mean: float, bound: int, dtype: np.dtype) -> np.ndarray:
 
 @pytree_dataclass
 class Tabulated(Delays):
-    """Any law on 0 … bound by its distribution function; what is left above it never arrives."""
+    """Any distribution on 0 … bound by its distribution function; the rest of the mass is missing feedback."""
 
     cumulative: jax.Array  # [bound + 1] P(d <= n)
     bound: int = static()

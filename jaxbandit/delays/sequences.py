@@ -53,7 +53,7 @@ class Bursts(Delays):
 class Outlier(Delays):
     """The first ``count`` rounds have delay ``first``, all others ``delay``: small σ_max, large d_max.
 
-    The outliers wait in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
+    The outliers are kept in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
 
     >>> import jaxbandit as jb
     >>> law = jb.delays.Outlier(first=1_000_000)
@@ -65,7 +65,7 @@ class Outlier(Delays):
     delay: ArrayLike = whole_number(default=0)
     count: ArrayLike = whole_number(default=1)
     bound: int = static(default=None)
-    long_waits: int = static(default=None)  # how many plays can wait longer than the bound: the size of the side list
+    long_waits: int = static(default=None)  # the number of delays above the bound: the size of the side list
     shared: ClassVar[bool] = True
     oblivious: ClassVar[bool] = True
     noisy: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Outlier(Delays):
 class Trace(Delays):
     """A recorded sequence: round t has delay ``delays[t - 1]`` in every run.
 
-    The ring is made for all but the 64 longest delays; those wait in a side list.
+    The ring is made for all but the 64 longest delays; those are kept in a side list.
 
     >>> import jaxbandit as jb
     >>> int(jb.delays.Trace([0, 3, 1]).draw(t=2, arm=0, loss=0.0, noise=0.0))

@@ -1,4 +1,4 @@
-"""Recorded delays: from a log of when actions were taken and when their feedback came, to delays in rounds."""
+"""Recorded delays: from a log with the times of actions and of their feedback to delays in rounds."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def load_trace(path: str | os.PathLike, *, action: str = "action_time", feedback
 
     .. math:: d_t = \\#\\{r > t : a_r \\le f_t\\},
 
-    the later actions that could not know it. An empty feedback time means that it never came
+    the later actions before it arrived. An empty feedback time means that it is missing
     (:data:`jaxbandit.delays.NEVER`); feedback after the last action arrives at the end of the last round.
 
     Args:

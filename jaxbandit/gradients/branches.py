@@ -1,8 +1,8 @@
-"""Branches: the same run without one of its plays, which shows what the jump of that play really does.
+"""Branches: the same run without the feedback of one action, which measures the effect of that action's jump.
 
-``estimator="unbiased"`` plays the jump tangent, and at plays drawn at random takes back what the tangent put in place of the
-jump and puts in the jump itself: the regret of the run less that of the branch, in which the play brings nothing when it arrives. All
-else is the same: losses, delays, random words. ``docs/appendix/gradient_estimators.md`` proves that no bias is left.
+``estimator="unbiased"`` starts from the jump tangent. At randomly drawn actions it replaces the tangent's approximation of the
+jump by the jump itself: the regret of the run minus that of the branch, in which the action has no feedback. Losses, delays and
+random numbers are the same. ``docs/appendix/gradient_estimators.md`` proves that the result is unbiased.
 """
 
 import jax
@@ -18,31 +18,31 @@ from jaxbandit._engine.player import Hook
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round
 from jaxbandit.measure import RoundInfo
 
-PAIR = 2**32 - 1  # of the words for the learner: a pair that no learner asks for
-GRAINS = 2**23  # of the numbers that `branched` compares with; a chance is a multiple of 1/GRAINS, and so exact
+PAIR = 2**32 - 1  # of the random numbers for the learner: a pair that no learner uses
+GRAINS = 2**23  # of the numbers that `branched` compares with; probabilities are multiples of 1/GRAINS, and so exact
 
 
 def exact_chance(chance: float) -> float:
-    """The nearest chance that :func:`branched` can have exactly, above 0."""
+    """The nearest positive probability that :func:`branched` can represent exactly."""
     return min(max(round(chance * GRAINS), 1), GRAINS) / GRAINS
 
 
 def branched(round: Round, chance: jax.Array) -> jax.Array:
-    """Whether the play of a round gets a branch, ``[...]``."""
+    """Whether the action of a round gets a branch, ``[...]``."""
     return uniform_of_bits(round.words(PAIR).first, chance.dtype) < chance
 
 
 @pytree_dataclass
 class Branches:
-    """A measurement, read from its last state: which plays of a run get a branch, and a term whose derivative is their weight.
+    """A measurement: which actions of a run get a branch, and a term whose derivative is their weight. Read from its last state.
 
-    Plays whose loss is the baseline are left out: they do not jump, and a branch without them would be the run itself.
+    Actions whose loss equals the baseline are left out: they have no jump, and their branch would equal the run.
     """
 
     learner: ImportanceWeighted
-    chance: jax.Array  # that a play gets a branch
+    chance: jax.Array  # probability that an action gets a branch
     slots: int = static()
-    coins: bool = static(default=False)  # losses are 0 or 1, and their chances move too
+    coins: bool = static(default=False)  # losses are 0 or 1, and their probabilities vary too
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> dict[str, jax.Array]:
         rows = (self.slots + 1, *runs_shape)  # the last row takes the writes of all other rounds, and of too many branches
@@ -72,9 +72,9 @@ class Branches:
 
 @pytree_dataclass
 class Without(Hook):
-    """Feedback of a branch: every play brings its loss, but one in each run."""
+    """Feedback of a branch: every action except one in each run has its loss as feedback."""
 
-    round: jax.Array  # [...] of that play
+    round: jax.Array  # [...] of that action
 
     def of_play(
         self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
@@ -84,13 +84,13 @@ class Without(Hook):
 
 @pytree_dataclass
 class Silent:
-    """What waits with a play of a branch."""
+    """The data stored with an action of a branch."""
 
-    silent: jax.Array  # [...] whether it is the play that brings nothing
+    silent: jax.Array  # [...] whether it is the action without feedback
     num_arms: int = static()
 
     def estimate(
         self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
     ) -> jax.Array:
-        """``weighted`` in the row of the played arm, or nothing."""
+        """``weighted`` in the row of the chosen arm, or 0."""
         return observation.at_arm(jnp.where(self.silent, 0, weighted), self.num_arms)

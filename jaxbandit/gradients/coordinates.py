@@ -1,4 +1,4 @@
-"""The free numbers that a tuning moves: what stands for each hyperparameter, so that every move keeps its constraint."""
+"""Unconstrained coordinates of hyperparameters, in which tuning makes its steps."""
 
 import dataclasses
 import math
@@ -22,14 +22,14 @@ class Coordinate:
     """A hyperparameter of any shape as a function of as many free numbers.
 
     ``"positive"``: they are its logarithms. ``"simplex"``: its softmax is taken, so that it stays positive and sums to 1.
-    ``"real"``: they are its values. What its field declares (``number(low=, high=)``) is kept as well.
+    ``"real"``: they are its values. The range that its field declares (``number(low=, high=)``) is kept as well.
     """
 
     number: Parameter
     constraint: Constraint
 
     def start(self) -> np.ndarray:
-        """The free numbers of the value that the learner has."""
+        """The free numbers of the learner's current value."""
         return self._free(self.number.value.astype(np.float64))
 
     def _free(self, value: Any) -> Any:
@@ -44,7 +44,7 @@ class Coordinate:
         return np.clip(free, self._free(low), self._free(self.number.limits.high))
 
     def value(self, free: np.ndarray) -> np.ndarray:
-        """The hyperparameter, in the precision that games are played in and there within its range."""
+        """The hyperparameter, in the precision of simulations, and within its range."""
         if self.constraint == "simplex":
             weights = np.exp(free - free.max())
             return (weights / weights.sum()).astype(float_dtype())
@@ -68,7 +68,7 @@ class Coordinate:
 def coordinates(
     learner: LearnerLike, only: Sequence[str] | None, constraints: Mapping[str, Constraint] | None
 ) -> dict[str, Coordinate]:
-    """What to tune, by name: ``only``, or all positive numbers but what the learner is told, and those that are constrained."""
+    """The hyperparameters to tune by name: ``only``, or all positive numbers except required inputs, and constrained ones."""
     known = {number.name: number for number in numbers_of("learner", canonical(learner))}
     owner = type(learner).__name__
     check_names(list(known), owner, only)
@@ -93,7 +93,7 @@ def coordinates(
 
 
 def _is_given(owner: Any, name: str) -> bool:
-    """Whether a number, ``"max_delay"`` or ``"base.max_delay"``, is a fact about the game."""
+    """Whether a number, ``"max_delay"`` or ``"base.max_delay"``, is a required input: a property of the environment."""
     first, _, rest = name.partition(".")
     return first in facts(owner) or (bool(rest) and _is_given(field_values(owner).get(first), rest))
 
@@ -125,5 +125,5 @@ def moved(which: Mapping[str, Coordinate], free: Free, moves: Mapping[str, Any])
 
 
 def mean(which: Mapping[str, Coordinate], frees: Sequence[Free]) -> Free:
-    """The middle of several points of the way."""
+    """The mean of several points of the path."""
     return {name: np.mean([free[name] for free in frees], 0) for name in which}

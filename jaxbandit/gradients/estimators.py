@@ -1,7 +1,7 @@
-"""The gradient of the **expected** regret in the numbers of a game: its learner's, its losses' and its delays'.
+"""The gradient of the **expected** regret in the numbers of learner, losses and delays.
 
-Differentiating a rollout holds the sampled arms fixed, which is not that gradient: the arms are drawn from probabilities
-that move with the hyperparameters. ``docs/appendix/gradient_estimators.md`` derives the estimators and measures them.
+Differentiating a rollout holds the sampled arms fixed and gives another gradient: the arms are drawn from probabilities
+that depend on the hyperparameters. ``docs/appendix/gradient_estimators.md`` derives the estimators and measures them.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ from jaxbandit.gradients.probe import readable
 from jaxbandit.gradients.programs import PerRun, Score, Trail, Work, backward, forward, over_blocks, regrets
 from jaxbandit.gradients.unbiased import BRANCHES, unbiased
 from jaxbandit.learners.base import ImportanceWeighted, LearnerLike, as_learner, is_importance_weighted
-from jaxbandit.losses import DifferentiableLosses, Losses
+from jaxbandit.losses import AdaptiveLosses, DifferentiableLosses, Losses
 from jaxbandit.measure import ControlVariates
 from jaxbandit.results.statistics import increments, intercepts
 
@@ -41,7 +41,7 @@ Estimator = Literal["jump", "unbiased", "paired", "score", "fluid"]
 RECORDED = 24  # log-spaced rounds at which the control variates are read
 MANY = 8  # numbers from which on reverse mode is used
 LEARNER_STEP, LAW_STEP = 0.3, 0.1  # of paired differences
-PARTED, PARTED_FOR_ARM = 64, 16  # runs that must have parted, in all and for each arm, before their two sides are compared
+PARTED, PARTED_FOR_ARM = 64, 16  # runs that must have diverged, in all and for each arm, before their two sides are compared
 LONGEST_STEP = 10  # in the logarithm: a factor of 22,000
 
 
@@ -82,35 +82,40 @@ def regret_gradient(
     importance-weighted estimates (the FTRL family and exponential weights; see
     :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither on arms nor on losses. Of the losses they
     need fields in which they are smooth (the means of Bernoulli, the gap of the stochastically constrained adversary, …). For
-    all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` says why; a warning says so once where the
-    learner is the reason. Where a hyperparameter also decides which observations are skipped, only ``"paired"`` sees the decisions, the
-    others what it does between two of them; the 16 of reduced variance ``"jump"`` sees as well.
+    all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` states the reason. A warning is given once
+    where
+    the learner is the reason. Where a hyperparameter also decides which observations are skipped, only ``"paired"`` accounts for
+    these decisions; the other estimators hold them fixed. The threshold 16 of reduced variance is also covered by ``"jump"``.
 
     Args:
-      learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i meets the same numbers.
-      wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the chance that feedback
-        comes), or several of them. Required inputs of a learner (its ``max_delay``) stay fixed when the delays change.
-      estimator: ``"jump"`` (also for None), ``"unbiased"`` (the jump tangent, and at some plays, drawn at random, the same run once
-        more without the play), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
-        function with a leave-one-out baseline; of the losses only where they are 0 or 1) or ``"fluid"`` (every play brings the
-        expected losses).
+      learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i uses the same random
+      numbers.
+      wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the probability that feedback
+        arrives), or several of them. Required inputs of a learner (its ``max_delay``) stay fixed when the delays change.
+      estimator: ``"jump"`` (also for None), ``"unbiased"`` (the jump tangent, corrected at randomly drawn actions by the same run
+        without their feedback), ``"paired"`` (central differences with common random numbers), ``"score"`` (score
+        function with a leave-one-out baseline; of the losses only where they are 0 or 1) or ``"fluid"`` (feedback is the
+        expected loss of every arm).
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
-      step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a law between
-        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a model. Means and gaps, whose
-        regret bends on the scale of a gap, are moved by this step and by half of it and extrapolated to step 0, which takes
-        four simulations. The error tells nothing of what the step does; compare with a smaller one.
+      step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a model between
+        0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a model. Means and gaps, in
+        which
+        the regret is curved on the scale of a gap, use this step and half of it, extrapolated to step 0. This takes
+        four simulations. The error does not include the bias of the step; compare with a smaller one.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
-        grows with √rounds, or forward mode, whose memory is flat. None: reverse from 8 numbers on. Errors are then over
-        groups of runs, so give it many runs.
-      only: the numbers wanted, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None: all
+        grows with √rounds, or forward mode, whose memory is constant. None: reverse from 8 numbers on. Errors are then over
+        groups of runs, so use many runs.
+      only: the numbers to differentiate in, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None:
+      all
         but a learner's whole numbers.
       verify: where a class of the learner, losses or delays is your own, compare ``"jump"`` or ``"unbiased"`` with ``"paired"`` on up
-        to 512 runs of 500 rounds, once for each class and its code. Where they disagree, ``"paired"`` is used and ``note`` says so.
+        to 512 runs of 500 rounds, once for each class and its code. Where they disagree, ``"paired"`` is used and ``note`` states
+        it.
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
       A :class:`Gradient`, its ``gradient`` shaped like the learner or model, or a dict of them by the names in ``wrt``;
-      ``optax.apply_updates(learner, updates)`` takes what an optimiser makes of it.
+      ``optax.apply_updates(learner, updates)`` applies the updates of an optimiser.
 
     >>> import jax, jaxbandit as jb
     >>> game = jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
@@ -137,6 +142,11 @@ def regret_gradient(
         *([Score("losses" in parts)] if used == "score" else []),
     )
     game, _ = checked_game(learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure)
+    if isinstance(losses, AdaptiveLosses):
+        raise TypeError(
+            f"losses={type(losses).__name__}(…): the losses depend on the arms of the run, and no estimator of the gradient is known to be "
+            "right for them; compare jb.simulate at two values"
+        )
     rounds = int(rounds)
     given: dict[Owner, Any] = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
     owners: dict[Owner, Any] = {part: given[part] for part in parts}
@@ -174,7 +184,7 @@ def regret_gradient(
     execution = execution_for(game, at_once=copies, differentiable=True, rounds=rounds, resumable=False)
     size = execution.block
     certain = used == "fluid" and delays.shared and not moved
-    if certain:  # nothing is left to chance, so that one run stands for all
+    if certain:  # deterministic, so that one run represents all
         game, size = dataclasses.replace(game, runs=game.runs[:1]), 1
     record = log_spaced(rounds, RECORDED).astype(np.int32)
     text = f"gradient over {game.runs.size} runs x {rounds} rounds"
@@ -204,7 +214,7 @@ def check_options(estimator: object, step: Any = None) -> None:
 
 
 def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, estimator: str, certain: bool) -> str:
-    """A sentence that says why the estimator cannot be used for a number; empty if it can. ``certain``: a mean loss is 0 or 1."""
+    """The reason why the estimator cannot be used for a number; empty if it can. ``certain``: a mean loss is 0 or 1."""
     if estimator == "paired" or (estimator == "score" and number.part == "learner"):
         return ""
     name, so = type(learner).__name__, "'paired' is used"
@@ -275,7 +285,7 @@ def _summed_up(
 
 
 def _zeros(owner: Any) -> list[Any]:
-    """The leaves of a learner or law with 0 in the place of every number."""
+    """The leaves of a learner or model, with 0 in place of every number."""
     return [np.zeros(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(owner)]
 
 
@@ -299,7 +309,7 @@ def _means(per_run: PerRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _differentiated(work: Work, numbers: list[Parameter], estimator: str, record: np.ndarray, backwards: bool) -> PerRun:
-    """Derivatives by automatic differentiation; the estimator decides what of."""
+    """Derivatives by automatic differentiation, with the feedback of the estimator."""
     game = work.game
     before = {"learner": 0, "losses": len(jax.tree.leaves(game.learner))}
     which = tuple(before[number.part] + number.place for number in numbers)
@@ -315,14 +325,14 @@ def _differentiated(work: Work, numbers: list[Parameter], estimator: str, record
 
 
 def feedback_of(estimator: str, rounds: int, coins: bool = False) -> Hook | None:
-    """What a play brings under an estimator; None: the sampled loss. ``coins``: the chances of losses 0 and 1 move too."""
+    """The feedback under an estimator; None: the sampled loss. ``coins``: the probabilities of losses 0 and 1 vary too."""
     if estimator == "fluid":
         return FluidLimit()
     return JumpTangent(coins, jnp.asarray(rounds, float_dtype())) if estimator == "jump" else None
 
 
 def _paired(work: Work, given: dict[Owner, Any], numbers: list[Parameter], record: np.ndarray, step: float | None) -> PerRun:
-    """Central differences; run i meets the same numbers on both sides. Some are extrapolated from two steps: :meth:`Number.differences`."""
+    """Central differences with common random numbers. Some are extrapolated from two steps: :meth:`Parameter.differences`."""
     centre = over_blocks(regrets, work, record)
     slopes: list[Any] = []
     own: list[Any] = []
@@ -342,11 +352,12 @@ def _paired(work: Work, given: dict[Owner, Any], numbers: list[Parameter], recor
 
 
 def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
-    """By how much the control variates of the two sides differ, ``[C, K, runs]``, from where many runs have parted; None: nowhere.
+    """The difference ``[C, K, runs]`` of the two sides' control variates, from where many runs have diverged; None: nowhere.
 
-    Their difference has mean 0 as well. But until an arm or a loss differs, it moves smoothly with the number, as the regrets
-    do, and only the runs that part there make its mean 0: with few of these a fit would take the derivative itself for chance.
-    Nor may the errors be narrowed then: what the few bring, and a sample may have none of them, is most of the spread.
+    Their difference has mean 0 as well. Until an arm or a loss differs, it is smooth in the number, as the regrets are. Only the
+    runs that diverge there make its mean 0. With few of these, a fit would treat the derivative itself as noise. The errors must
+    not
+    be narrowed then either: the few diverging runs, which a sample may not contain, are most of the variance.
     """
     parted = (up.trail != down.trail).sum(1) >= max(PARTED, PARTED_FOR_ARM * up.features.shape[1])
     if not parted.any():
@@ -356,7 +367,7 @@ def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
 
 
 def _kept_legal(given: dict[Owner, Any], number: Parameter, num_arms: int, difference: tuple[Any, Any, float, float]):
-    """The difference, from one side alone where the other one is a law of delays that may not be, such as low above high."""
+    """The difference, one-sided where the other side is an invalid delay model, such as low above high."""
     up, down, width, weight = difference
     if number.part == "delays":
         up, down = (value if _may_be(given, number, num_arms, value) else number.value for value in (up, down))
@@ -380,7 +391,7 @@ def _moved(work: Work, given: dict[Owner, Any], number: Parameter, value: np.nda
     leaves, structure = jax.tree.flatten(given[number.part])
     leaves[number.place] = jnp.asarray(value)
     owner = jax.tree.unflatten(structure, leaves)
-    if number.part == "delays" and number.whole and value > owner.bound:  # a delay one longer may need a longer ring
+    if number.part == "delays" and number.whole and value > owner.bound:  # a delay that is longer by one may need a longer ring
         owner = dataclasses.replace(owner, bound=int(value))
     owner = as_learner(owner) if number.part == "learner" else owner.prepare()
     return dataclasses.replace(work, game=dataclasses.replace(work.game, **{number.part: owner}))

@@ -1,4 +1,4 @@
-"""What a gradient of the expected regret looks like, and the numbers of a learner by name."""
+"""The result of a gradient estimation, and the numbers of a learner by name."""
 
 import dataclasses
 from typing import Any
@@ -17,10 +17,10 @@ class Gradient:
 
     value: float
     value_error: float
-    gradient: Any  # shaped like the learner or law, in its own coordinates, or a dict of them; 0 where it was not asked for
+    gradient: Any  # shaped like the learner or model, in its own coordinates, or a dict of them; 0 where not requested
     error: Any  # shaped alike
     estimator: str  # the one used
-    note: str = ""  # why it is not the one asked for, or what to beware of
+    note: str = ""  # why it is not the requested one, or a caution
 
     def __repr__(self) -> str:
         slopes = ", ".join(f"{name} {value}" for name, value in self._slopes())

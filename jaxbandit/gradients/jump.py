@@ -1,7 +1,7 @@
 """The jump tangent: a derivative of the loss estimates whose path derivative is that of the **expected** regret.
 
-Let x be the probabilities of a round, B the learner's baseline (0 for most), q = max(x, floor) what it divides by, and f the
-regret still to come as a function of the loss estimates. When x moves by dx, arm i is drawn more often (its jump (ℓ - B)/q happens more
+Let x be the probabilities of a round, B the learner's baseline (0 for most), q = max(x, floor) the divisor, and f the
+future regret as a function of the loss estimates. When x moves by dx, arm i is drawn more often (its jump (ℓ - B)/q happens more
 often) and its jump gets smaller: to first order the two cancel. The jump f(L + w) - f(L) is replaced by
 w·(α f'(L) + (1 - α) f'(L + w)); what remains is a path derivative at states that a run visits:
 
@@ -9,10 +9,10 @@ w·(α f'(L) + (1 - α) f'(L + w)); what remains is a path derivative at states 
    d\\hat\\ell_i = \\frac{E[\\alpha_i(\\ell - B_i)]}{q_i}\\,\\rho\\, dx_i
        + 1\\{I = i\\} \\Big((1 - \\alpha_i) \\frac{\\ell - B_i}{x_i q_i} - \\frac{\\ell - B_i}{q_i^2} \\frac{dq_i}{dx_i}\\Big) dx_i
 
-The weight ρ of the play, of mean 1, makes f'(L + jump) stand for f'(L): see :func:`play_weight`.
+The weight ρ of the action, of mean 1, makes f'(L + jump) a substitute for f'(L): see :func:`play_weight`.
 
-Where losses are 0 or 1 and their chances m move by dm, the jump to (1 - B)/q happens more often and that to -B/q less often. The same
-quadrature gives
+Where losses are 0 or 1 and their probabilities m move by dm, the jump to (1 - B)/q happens more often and that to -B/q less
+often. The same quadrature gives
 
 .. math::
    d\\hat\\ell_i = \\big(\\alpha_i(1)(1 - B_i) + \\alpha_i(0) B_i\\big) \\frac{x_i}{q_i}\\,\\rho\\, dm_i
@@ -39,16 +39,16 @@ from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Ro
 from jaxbandit.losses.base import second_moment
 
 RIDGE = 1e-3  # keeps ρ bounded when the losses of an arm are always 0
-RAREST = 1e-30  # probability below which an arm of such losses would make ρ no number in float32
+RAREST = 1e-30  # probability below which an arm with such losses would make ρ NaN in float32
 
 
 @pytree_dataclass
 class JumpTangent(Hook):
     """Feedback whose estimates have the value of the sampled ones and the derivative above."""
 
-    chances: bool = static(default=False)  # the derivative is also in the chances of losses 0 and 1
+    chances: bool = static(default=False)  # the derivative is also in the probabilities of losses 0 and 1
     horizon: jax.Array | None = None  # the last round; without it, rates are taken to stay as they are
-    branch: jax.Array | None = None  # the chance that a play is corrected by a branch: see jaxbandit.gradients.branches
+    branch: jax.Array | None = None  # the probability that an action is corrected by a branch: see jaxbandit.gradients.branches
 
     def of_play(
         self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
@@ -83,7 +83,7 @@ class JumpTangent(Hook):
 
 @pytree_dataclass
 class FluidLimit(Hook):
-    """Feedback without chance: every play brings the expected losses of all arms."""
+    """Deterministic feedback: the expected losses of all arms, in every round."""
 
     def of_play(
         self, game: Game, state: PyTree, round: Round, probabilities: jax.Array, memo: PyTree, arm: jax.Array, loss: jax.Array
@@ -95,7 +95,7 @@ class FluidLimit(Hook):
 
 @pytree_dataclass
 class Moves:
-    """All that the tangent of one play is computed from, but its arm, loss, floor and baseline.
+    """The inputs of the tangent of one action, except its arm, loss, floor and baseline.
 
     ``change`` and ``likelier`` have the value 0 and the derivatives dx and dm: JAX differentiates along with the value, so that
     a term whose value is 0 adds its derivative and leaves the value as it is. All else is constant.
@@ -107,8 +107,8 @@ class Moves:
     squares: jax.Array  # [K, ...] their second moments
     fall: jax.Array  # [K, ...] see `fall`
     share: jax.Array  # [K, ...]
-    likelier: jax.Array | None  # [K, ...] 0, with the derivative dm of the chances of losses 0 and 1; None: they do not move
-    kept: jax.Array | None  # [...] factor of what stands for the jump, beside the derivative of the weight 1/q; None: 1
+    likelier: jax.Array | None  # [K, ...] 0, with the derivative dm of the probabilities of losses 0 and 1; None: constant
+    kept: jax.Array | None  # [...] factor of the approximation of the jump, beside the derivative of the weight 1/q; None: 1
 
     @classmethod
     def of(
@@ -122,7 +122,7 @@ class Moves:
         horizon: jax.Array | None,
         kept: jax.Array | None,
     ) -> "Moves":
-        """The moves of the plays of a round; ``horizon``: the last round, None if it is not known."""
+        """The moves of the actions of a round; ``horizon``: the last round, None if unknown."""
         means, squares = (
             jnp.broadcast_to(_rows(values, probabilities[0]), probabilities.shape)
             for values in (game.losses.expected(round.t), second_moment(game.losses, round.t))
@@ -137,7 +137,7 @@ class Moves:
     def tangent(
         self, arm: jax.Array, loss: jax.Array, baseline: jax.Array, floor: jax.Array | None
     ) -> tuple[jax.Array, jax.Array]:
-        """Two terms of value 0: ``[K, ...]`` for the estimates of all arms, and ``[...]`` for that of the played arm besides."""
+        """Two terms of value 0: ``[K, ...]`` for the estimates of all arms, ``[...]`` in addition for the chosen arm."""
         x, means, squares, loss = self.x, self.means, self.squares, lax.stop_gradient(loss)
         divisor = x if floor is None else jnp.maximum(x, floor)
         ratio = x / divisor
@@ -145,19 +145,19 @@ class Moves:
         alpha_0 = quadrature(-baseline / divisor, self.fall, self.share)
         alpha_1 = quadrature((1 - baseline) / divisor, self.fall, self.share)
         mean = alpha_0 * (means - baseline) + (alpha_1 - alpha_0) * (squares - baseline * means)
-        far = 1 - pick(alpha_0, arm) - pick(alpha_1 - alpha_0, arm) * loss  # 1 - α of this play
+        far = 1 - pick(alpha_0, arm) - pick(alpha_1 - alpha_0, arm) * loss  # 1 - α of this action
         above = loss - pick(baseline, arm)
         second = squares - 2 * baseline * means + baseline**2
         own_ratio, own_divisor = pick(ratio, arm), pick(divisor, arm)
         weight = play_weight(x, ratio * (means - baseline), ratio**2 * second, arm, own_ratio * above)
-        # change/x first: of an arm whose probability has come to 0, mean/x·weight is beyond float32, and times 0 no number.
+        # change/x first: for an arm whose probability has reached 0, mean/x·weight overflows float32, and times 0 gives NaN.
         drift = ratio * mean * weight * (self.change / x)
         if self.likelier is not None:
             drift = drift + ratio * (alpha_1 * (1 - baseline) + alpha_0 * baseline) * weight * self.likelier
         moved = pick(self.change / x, arm)
         jump = far * above / own_divisor * moved
         if self.likelier is not None:
-            # A loss that came has a chance above 0, up to rounding.
+            # An observed loss has positive probability, up to rounding.
             chance = jnp.maximum(jnp.where(loss > 0, pick(means, arm), 1 - pick(means, arm)), jnp.finfo(x.dtype).eps)
             jump = jump + far * jnp.where(loss > 0, above, -above) / own_divisor * (pick(self.likelier, arm) / chance)
         if self.kept is not None:
@@ -168,7 +168,7 @@ class Moves:
 
 @pytree_dataclass
 class Jump:
-    """The tangent of a play, computed in its round."""
+    """The tangent of an action, computed in its round."""
 
     drift: jax.Array  # [K, ...] see Moves.tangent
     own: jax.Array  # [...]
@@ -176,14 +176,14 @@ class Jump:
     def estimate(
         self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
     ) -> jax.Array:
-        """``weighted`` in the row of the played arm, with the jump tangent in every row: what a learner adds to its estimates."""
+        """``weighted`` in the row of the chosen arm, with the jump tangent in every row: the increment of the loss estimates."""
         drift, own = (jnp.where(observation.arrived, part, 0) for part in (self.drift, self.own))
         return drift + observation.at_arm(weighted + own, self.drift.shape[0])
 
 
 @pytree_dataclass
 class LateJump:
-    """A play whose floor or baseline is known when its feedback arrives: the tangent is computed then."""
+    """An action whose floor or baseline is only known when its feedback arrives: the tangent is computed then."""
 
     moves: Moves
     floor: jax.Array | None = None  # [K, ...] known in `observe` alone
@@ -193,7 +193,7 @@ class LateJump:
         self, observation: Observation, weighted: jax.Array, floor: jax.Array | None, baseline: jax.Array | None
     ) -> jax.Array:
         assert self.baseline is not None
-        x = jnp.where(observation.arrived, self.moves.x, 1)  # 0 in rows of the ring that hold no play
+        x = jnp.where(observation.arrived, self.moves.x, 1)  # 0 in rows of the ring that hold no action
         moves = dataclasses.replace(self.moves, x=x)
         tangent = moves.tangent(jnp.maximum(observation.arm, 0), observation.loss, self.baseline, self.floor)
         return Jump(*tangent).estimate(observation, weighted, None, None)
@@ -201,7 +201,7 @@ class LateJump:
 
 @pytree_dataclass
 class Expected:
-    """What waits with a play in the fluid limit."""
+    """The data stored with an action in the fluid limit."""
 
     above: jax.Array  # [K, ...] m - B
 
@@ -239,7 +239,7 @@ def fall(
 
 
 def as_weighted(learner: Learner) -> ImportanceWeighted:
-    """The learner itself; estimators that need one refuse all others beforehand."""
+    """Cast to :class:`ImportanceWeighted`; estimators that require it reject all other learners beforehand."""
     assert isinstance(learner, ImportanceWeighted)
     return learner
 
@@ -272,10 +272,10 @@ def quadrature(jump: jax.Array, fall: jax.Array, share: jax.Array) -> jax.Array:
 
 
 def play_weight(x: jax.Array, means: jax.Array, squares: jax.Array, arm: jax.Array, loss: jax.Array) -> jax.Array:
-    """ρ ``[...]``: weights of the plays, of mean 1, under which the mean jump is the same in every arm.
+    """ρ ``[...]``: weights of the actions, of mean 1, under which the mean jump is the same in every arm.
 
-    Adding one number to all loss estimates changes nothing, so a mean over plays with these weights stands for no play at
-    all, up to second order. Among such weights these have the least variance:
+    Adding a constant to all loss estimates changes nothing, so a mean over actions with these weights is equivalent to no action,
+    up to second order. Among such weights these have the least variance:
     ρ = λ(1 + (r - m_I)·ℓ/s_I) with r = Σ(x m/s)/Σ(x/s) and λ such that the mean is 1, s the second moments.
     """
     x = jnp.maximum(x, RAREST)

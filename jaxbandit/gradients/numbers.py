@@ -1,4 +1,4 @@
-"""The numbers of a game that a derivative can be taken in: those of its learner, its losses and its delays."""
+"""The numbers in which the regret can be differentiated: those of the learner, the losses and the delays."""
 
 import dataclasses
 import math
@@ -23,24 +23,24 @@ PARTS: tuple[Owner, ...] = get_args(Owner)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Parameter:
-    """A leaf of the learner or of a law."""
+    """A leaf of the learner, the loss model or the delay model."""
 
     part: Owner
     name: str  # within its part, "means" or "base.means"
     place: int  # among the leaves of its part
     value: np.ndarray
     limits: Limits
-    whole: bool  # it counts rounds or plays
+    whole: bool  # it counts rounds or actions
 
     @property
     def field(self) -> str:
-        """The field of the learner or law that it belongs to."""
+        """The field of the learner or model that it belongs to."""
         return self.name.partition(".")[0]
 
     def moves(self, step: float) -> list[tuple[Any, Any, float]]:
         """For each of its values: the whole leaf with that value moved up, moved down, and the width of the difference.
 
-        Whole numbers move by one. Numbers of a law that lie between 0 and 1 move by half of ``step``, all others by
+        Whole numbers move by one. Numbers of a model that lie between 0 and 1 move by half of ``step``, all others by
         ``step`` in the logarithm (from 0 they move up alone), or, if they are declared to be of either sign, by ``step`` times
         the larger of 1 and their size. None leaves its declared range.
         """
@@ -71,11 +71,11 @@ class Parameter:
 
     @property
     def extrapolated(self) -> bool:
-        """Whether differences at two steps are extrapolated to step 0: means and gaps, a step is not short beside which."""
+        """Whether differences at two steps are extrapolated to step 0: means and gaps, which may be as small as a step."""
         return self.part == "losses" and not self.whole and self.limits.high <= 1
 
     def differences(self, step: float) -> list[list[tuple[Any, Any, float, float]]]:
-        """For each of its values what is summed up: moved up, moved down, the width, and the weight of that difference.
+        """For each of its values the differences to sum: moved up, moved down, the width, and the weight.
 
         A central difference leaves c·step²; 4/3 of that at half the step less 1/3 of it leaves step⁴. A range that ends close by
         makes the sides uneven or the steps alike, and only the shorter one is used.
@@ -105,7 +105,7 @@ def _ends(*moves: tuple[Any, Any, float]) -> list[tuple[np.ndarray, np.ndarray]]
 
 
 def numbers_of(part: Owner, owner: Any) -> list[Parameter]:
-    """All numbers of a learner or law: its floats, and the single whole numbers of a law."""
+    """All numbers of a learner or model: its floats, and the single whole numbers of a model."""
     found = []
     for place, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(owner)[0]):
         floating = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
@@ -117,7 +117,7 @@ def numbers_of(part: Owner, owner: Any) -> list[Parameter]:
 
 
 def _limits_at(owner: Any, path: Sequence[Any]) -> Limits:
-    """What the field at ``path`` declares; no limits where it is not a field of a dataclass."""
+    """The declared limits of the field at ``path``; no limits where it is not a field of a dataclass."""
     found = Limits()
     for key in path:
         if isinstance(key, GetAttrKey) and dataclasses.is_dataclass(owner):
@@ -140,7 +140,7 @@ def check_wrt(wrt: Any) -> tuple[Owner, ...]:
 def check_one_value(learner: LearnerLike, losses: Losses, delays: Delays, runs: int) -> None:
     """Raise ValueError if a field has a value for each run: the expected regret is that of one game."""
     if not is_whole(runs, 1) or not all(map(is_numeric, jax.tree.leaves((learner, losses, delays)))):
-        return  # for other checks to report
+        return  # other checks report this
     for part in (learner, losses, delays):
         for own, (name, _), leaf in zip(own_leaves(part), declared_axes(part), jax.tree.leaves(part), strict=True):
             if own and leaf.shape[-1] == runs:
@@ -150,7 +150,7 @@ def check_one_value(learner: LearnerLike, losses: Losses, delays: Delays, runs: 
 
 
 def chosen(owners: Mapping[Owner, Any], only: Sequence[str] | None) -> list[Parameter]:
-    """The wanted numbers, in the order of the leaves: all, or those that ``only`` names.
+    """The selected numbers, in the order of the leaves: all, or those that ``only`` names.
 
     With several parts a number is named with its part, "losses.means".
     """

@@ -1,7 +1,7 @@
 """Read from a learner's own methods how it uses loss estimates: its floor, its baseline and its stiffness.
 
 Each function here calls ``observe``, or ``observe`` and then ``act``, with an observation whose ``jump`` is a :class:`Probe`.
-``Observation.loss_estimate`` hands the probe all its arguments, and the probe decides what the estimate is.
+``Observation.loss_estimate`` passes all its arguments to the probe, and the probe returns the estimate.
 """
 
 import contextlib
@@ -59,9 +59,9 @@ def arguments_of(learner: Learner, state: PyTree, round: Round, probabilities: j
 def floor_and_baseline(
     learner: Learner, state: PyTree, observation: Observation, probabilities: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Floor and baseline ``[K, ...]`` as constants, each row as if that arm had been played with these probabilities.
+    """Floor and baseline ``[K, ...]`` as constants, each row as if that arm had been chosen with these probabilities.
 
-    A floor of shape ``[...]`` may belong to the played arm alone, and its shape does not tell.
+    A floor of shape ``[...]`` may belong to the chosen arm alone; its shape does not show it.
     """
     num_arms = probabilities.shape[0]
 
@@ -95,7 +95,7 @@ def _row(value: Any, arm: jax.Array, like: jax.Array) -> jax.Array:
 
 
 def _observation(round: Round, probabilities: jax.Array, memo: PyTree, probe: Probe) -> Observation:
-    """A loss of 0 of arm 0, played in this round, whose estimate is that of the probe."""
+    """A loss of 0 of arm 0, chosen in this round, whose estimate is that of the probe."""
     zero = jnp.zeros(probabilities.shape[1:], probabilities.dtype)
     arm = zero.astype(jnp.int32)
     return Observation(arm == 0, jnp.broadcast_to(round.t, arm.shape), arm, zero, probabilities[0], memo, probe)

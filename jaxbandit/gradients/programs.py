@@ -1,4 +1,4 @@
-"""Programs that bring back, for each run of a game, its regret and a derivative of it."""
+"""Programs that compute, for each run of a game, its regret and a derivative of it."""
 
 import dataclasses
 import math
@@ -24,20 +24,20 @@ GROUPS, LARGEST_GROUP = 16, 32  # in reverse mode there is one gradient for each
 
 @pytree_dataclass
 class PerRun:
-    """What an estimator brings back of each run (or group of runs), on the last axis."""
+    """The output of an estimator for each run (or group of runs), on the last axis."""
 
     # Arrays of JAX inside a program, of NumPy once blocks are joined.
     regret: Any  # [runs]
     gradient: list[Any]  # of each leaf [..., runs]
     features: Any  # [C, F, runs] control variates at the recorded rounds, cumulative; or None
     rounds: Any  # [C] those rounds
-    own: list[Any] | None = None  # control variates for each number of the gradient by itself: [C, F, runs], or None for none
+    own: list[Any] | None = None  # separate control variates for each number of the gradient: [C, F, runs], or None for none
     trail: Any = None  # [C, runs] what Trail reads, if it is measured
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What an estimator plays."""
+    """The simulations of an estimator."""
 
     game: Game  # with the ids of all runs
     player: Player
@@ -50,7 +50,7 @@ def over_blocks(program: Program, work: Work, *arrays: Any, **options: Any) -> P
     """``program(player, game, *arrays, **options)`` for every block of runs, joined on the last axis; ``arrays`` are the rounds to record."""
 
     def settle(block: Block) -> Player:
-        none = jax.tree.map(np.zeros_like, arrays)  # no round to record, and so none to play
+        none = jax.tree.map(np.zeros_like, arrays)  # no round to record, hence none to simulate
         return (
             settled(program, block.player, block.game, *block.put(none), **options) if arrays else not_one_function(block.player)
         )
@@ -61,7 +61,7 @@ def over_blocks(program: Program, work: Work, *arrays: Any, **options: Any) -> P
         return found
 
     blocks = play_blocks(play, work.player, work.game, settle=settle, size=work.size, progress=work.progress)
-    # An estimator may bring back one column for each group of runs in place of one for each run.
+    # An estimator may return one column for each group of runs in place of one for each run.
     kept = math.ceil(work.game.runs.size * blocks[0].regret.shape[-1] / work.size)
     joined = join([dataclasses.replace(one, rounds=None) for one in blocks], kept)
     return dataclasses.replace(joined, rounds=blocks[0].rounds)
@@ -82,7 +82,7 @@ def _values(game: Game, which: tuple[int, ...]) -> list[jax.Array]:
 
 
 def played(player: Player, game: Game, record: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Final regret ``[...]`` and what was measured, by a loop whose memory is flat."""
+    """Final regret ``[...]`` and the measurements, by a loop of constant memory."""
     state, records = player.advance(game, player.start(game), jnp.int32(0), record)
     return game.regret(state), records.measured
 
@@ -101,7 +101,7 @@ def forward(player: Player, game: Game, record: jax.Array, *, which: tuple[int, 
 
 
 def directional(function: Callable[[Game], tuple[Any, Any]], game: Game, which: tuple[int, ...]) -> tuple[Any, Any]:
-    """Derivatives ``[n, ...]`` of what ``function(game)`` returns first, by each of the numbers ``which``; and what it returns second."""
+    """Derivatives ``[n, ...]`` of the first output of ``function(game)`` in the numbers ``which``, and the second output."""
     values = _values(game, which)
     sizes = [value.size for value in values]
 
@@ -155,14 +155,14 @@ class Score:
 
 @pytree_dataclass
 class Trail:
-    """A measurement: a number that two runs have in common as long as both played the same arms and met the same losses."""
+    """A measurement: a number that is equal in two runs as long as their arms and losses are equal."""
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
         return jnp.zeros(runs_shape, jnp.uint32)
 
     def update(self, state: jax.Array, info: RoundInfo) -> jax.Array:
         loss = lax.bitcast_convert_type(info.loss.astype(jnp.float32), jnp.uint32)
-        # An odd factor: numbers that differ go on differing.
+        # An odd factor: different numbers remain different.
         return (state + info.arm.astype(jnp.uint32)) * jnp.uint32(0x9E3779B1) + loss
 
     def read(self, state: jax.Array) -> dict[str, jax.Array]:
@@ -180,7 +180,8 @@ def regrets(player: Player, game: Game, record: jax.Array) -> PerRun:
 def backward(player: Player, game: Game, *, rounds: int, which: tuple[int, ...]) -> PerRun:
     """Reverse mode: one gradient for each group of runs.
 
-    Rounds are cut into √rounds segments; only the states between them are kept, and a segment is played once more on the way back.
+    Rounds are cut into √rounds segments; only the states between them are kept, and a segment is simulated again in the backward
+    pass.
     """
     values = _values(game, which)
     segment = math.isqrt(rounds)

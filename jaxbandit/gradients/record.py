@@ -1,7 +1,7 @@
-"""The steps of a tuning in a file, so that a tuning that was stopped goes on, bit for bit.
+"""The steps of a tuning in a file, so that an interrupted tuning resumes with bitwise identical results.
 
-The file holds what each step measured and where. The moves are not in it: the optimizer makes them again, which also shows
-whether it is the same.
+The file holds the measurements and the point of each step. The moves are not stored: the optimizer recomputes them, which also
+detects a different optimizer.
 """
 
 import json
@@ -23,7 +23,7 @@ FORMAT = "jaxbandit tuning 1"
 
 
 class Step(NamedTuple):
-    """What one step measured."""
+    """The measurements of one step."""
 
     free: Free  # where
     value: float
@@ -32,12 +32,12 @@ class Step(NamedTuple):
 
 
 class Record:
-    """The steps that were made already, and a place for more; without a file they are kept in memory alone."""
+    """The steps made so far; without a file they are kept in memory only."""
 
     def __init__(self, file: str | os.PathLike | None, identity: Mapping[str, Any], start: Free):
         """``start``: the free numbers of the first step, for their shapes."""
         self._file, self._start = file, start
-        self._identity = json.loads(json.dumps(identity))  # as it reads when it comes back from a file
+        self._identity = json.loads(json.dumps(identity))  # as it is read back from a file
         self.steps: list[Step] = self._read(Path(file)) if file is not None and os.path.lexists(file) else []
 
     def add(self, step: Step) -> None:
@@ -47,7 +47,7 @@ class Record:
             write_whole(self._file, json.dumps(nulls_for_nan({"format": FORMAT, "tuning": self._identity, "steps": steps})))
 
     def check(self, step: int, free: Free) -> None:
-        """Raise ValueError if step number ``step`` of the file was measured elsewhere than where this tuning comes to."""
+        """Raise ValueError if step number ``step`` of the file was measured at another point than that of this tuning."""
         then = self.steps[step].free
         if any(not np.array_equal(then[name], free[name]) for name in free):
             raise ValueError(
@@ -69,11 +69,11 @@ class Record:
                 f"file={str(file)!r}: this is not the whole file of a tuning; remove it, or let the steps be kept elsewhere"
             ) from error
         now = self._identity["precision"]
-        if (then := identity.pop("precision", now)) != now:  # all numbers are rounded to it and differ; old files do not tell it
+        if (then := identity.pop("precision", now)) != now:  # numbers are rounded to it and differ; old files do not record it
             raise ValueError(
                 f"file={str(file)!r}: it holds a tuning in {then}, and this is {now}; set jax_enable_x64 as it was, or give another file"
             )
-        identity = {CODE: self._identity.get(CODE), **identity}  # files of before it was recorded
+        identity = {CODE: self._identity.get(CODE), **identity}  # older files do not record it
         other = [name for name, value in self._identity.items() if name != "precision" and identity.get(name) != value]
         if other:
             raise ValueError(
@@ -118,7 +118,7 @@ def check_file(file: str | os.PathLike | None) -> None:
 
 
 def nulls_for_nan(value: Any) -> Any:
-    """``value``, made of dicts, lists and numbers, with None in place of each number that JSON has no word for."""
+    """``value``, made of dicts, lists and numbers, with None in place of each number that JSON cannot represent."""
     if isinstance(value, Mapping):
         return {name: nulls_for_nan(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a tuning brings back."""
+"""The result of a tuning."""
 
 import dataclasses
 import math
@@ -14,9 +14,9 @@ Slopes = dict[str, tuple[Any, Any]]  # name -> derivative in its free numbers, s
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """Final regret on runs that the tuning never saw."""
+    """Final regret on runs that the tuning did not use."""
 
-    value: float  # mean over tasks, or that of the worst
+    value: float  # of the goal: mean over tasks, that of the worst, or of the function
     error: float  # its standard error
     tasks: np.ndarray  # [tasks] regret of each, losses by delays
     errors: np.ndarray  # [tasks]
@@ -49,10 +49,10 @@ class Audit:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tuned:
-    """What :func:`jaxbandit.tune` returns."""
+    """The result of :func:`jaxbandit.tune`."""
 
     learner: Any
-    path: dict[str, np.ndarray]  # name -> [steps + 1, ...] values on the way; "regret" and "error" [steps]
+    path: dict[str, np.ndarray]  # name -> [steps + 1, ...] values along the path; "regret" and "error" [steps]
     before: Outcome
     after: Outcome
     audit: Audit | None

@@ -4,12 +4,14 @@ import itertools
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.typing import ArrayLike
 
 from jaxbandit._checks.inputs import (
     check_game,
@@ -36,7 +38,8 @@ from jaxbandit.learners.base import LearnerLike
 from jaxbandit.losses import Losses
 from jaxbandit.measure import ControlVariates
 
-Goal = Literal["mean", "worst"]
+GOALS = ("mean", "worst")
+Goal = Literal["mean", "worst"] | Callable[[jax.Array], ArrayLike]
 FEWEST = 256  # runs of an audit at the start and in the middle, if there are as many
 STRETCH = 6  # steps whose mean regret is compared with that of as many before, to see whether anything is still gained
 
@@ -69,11 +72,11 @@ def tune(
     mean of the last quarter of the path. Regret before and after is measured on fresh runs.
 
     Args:
-      learner: where to start from; one of the library's or of your own.
+      learner: the starting point; a learner of the library or of your own.
       losses, delays: a model each, or lists of models: the tasks are all pairs.
       rounds: the horizon T.
       key, seed: as in :func:`jaxbandit.simulate`; steps, regrets and the audit use different runs of it.
-      steps: how many, at most.
+      steps: the largest number of steps.
       runs: for each step and task.
       optimizer: from optax, on a dict of free numbers by name; ``optax.adam`` with a cosine schedule from 0.5 down if None.
       only: the hyperparameters to tune, by name; None: all positive ones except required inputs (max_delay,
@@ -81,11 +84,12 @@ def tune(
       constraints: by name, ``"positive"`` (for all that are not named: steps in the logarithm), ``"simplex"`` (a list of
         positive numbers with sum 1: steps in the logarithms, softmax) or ``"real"`` (any sign: steps in the number itself).
         The range that a field declares, ``number(low=, high=)``, is kept as well.
-      goal: ``"mean"`` over the tasks, or ``"worst"``.
-      tolerance: stop early once the interval says that the last six steps gained less than this part of the regret over the
+      goal: ``"mean"`` over the tasks, ``"worst"``, or a function of the regrets ``[tasks]`` that JAX can differentiate: weights,
+        such as ``lambda regrets: regrets[0] + 0.5 * regrets[1:].max()``, or a constraint by a penalty.
+      tolerance: stop early once the interval shows that the last six steps gained less than this part of the regret over the
         six before them: the difference of their means and two standard errors; 0.01 is a good choice. None: make all steps.
-      file: where to keep the steps. If it exists, tuning resumes from it, bitwise identical to a run that was never
-        been stopped.
+      file: where to keep the steps. If it exists, tuning resumes from it, bitwise identical to a run without
+        interruption.
       estimator: of :func:`jaxbandit.regret_gradient`.
       fresh_runs: for the regret before and after, and for the audit; 2 or more.
       audit: compare the gradient with paired differences at the start, in the middle and at the end of the path, and warn if
@@ -121,7 +125,8 @@ def tune(
     rounds, steps, runs, fresh_runs = int(rounds), int(steps), int(runs), int(fresh_runs)
     optimizer = optax.adam(optax.cosine_decay_schedule(0.5, steps)) if optimizer is None else optimizer
     frees = [{name: one.start() for name, one in which.items()}]
-    identity = _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=goal, estimator=estimator)
+    named = "a function" if callable(goal) else goal
+    identity = _identity(learner, tasks, which, key, rounds=rounds, runs=runs, goal=named, estimator=estimator)
     record = Record(file, identity, frees[0])
     state = optimizer.init(frees[0])
     options = {"rounds": rounds, "runs": runs, "key": key, "estimator": estimator}
@@ -183,7 +188,7 @@ def _nothing_gained(made: Sequence[Step], tolerance: float) -> bool:
 def _identity(
     learner: Any, tasks: Sequence[tuple[Any, Any]], which: Mapping[str, Coordinate], key: jax.Array, **options: Any
 ) -> dict[str, Any]:
-    """What the steps of a tuning depend on, but for the optimizer."""
+    """Everything that the steps of a tuning depend on, except the optimizer."""
     marks = [fingerprint(learner, losses, delays, key) for losses, delays in tasks]
     return {
         "learner": marks[0]["learner"],
@@ -212,7 +217,7 @@ def check_tune(
     optimizer: object = None,
     only: Sequence[str] | None = None,
     constraints: Mapping[str, Constraint] | None = None,
-    goal: object = "mean",
+    goal: Goal = "mean",
     tolerance: float | None = None,
     file: str | os.PathLike | None = None,
     estimator: object = None,
@@ -223,8 +228,10 @@ def check_tune(
     """The tasks of :func:`tune` and the hyperparameters that it changes; raises on invalid input before anything is computed."""
     if not is_whole(steps, 1):
         raise ValueError(f"steps={show(steps)}: the number of steps is a whole number, 1 or more")
-    if not (isinstance(goal, str) and goal in get_args(Goal)):
-        raise ValueError(f"goal={show(goal)}: the goal over several tasks is 'mean' or 'worst'")
+    if not (goal in GOALS if isinstance(goal, str) else callable(goal)):
+        raise ValueError(f"goal={show(goal)}: the goal over several tasks is 'mean', 'worst' or a function of their regrets")
+    if callable(goal) and file is not None:
+        raise ValueError(f"file={show(str(file))}: steps towards a goal that is a function cannot be resumed; leave file out")
     if optimizer is not None and not isinstance(optimizer, optax.GradientTransformation):
         raise TypeError(f"optimizer={show(optimizer)}: give an optimizer of optax, such as optax.adam(0.1), or leave it out")
     if tolerance is not None and not (is_numeric(tolerance) and np.ndim(tolerance) == 0 and 0 < tolerance < 1):
@@ -248,6 +255,13 @@ def check_tune(
         raise ValueError("losses, delays: give at least one law of each")
     for task in tasks:
         check_game(learner, *task, rounds)
+    if not isinstance(goal, str):
+        value: Any = goal(jnp.ones(len(tasks)))
+        if shape := jnp.shape(value):
+            raise ValueError(
+                f"goal={show(goal)}: of {len(tasks)} regrets it makes an array of shape {shape}; it must make one number"
+            )
+        _combined(goal, [1.0] * len(tasks))  # raises where JAX cannot differentiate it
     return tasks, coordinates(learner, only, constraints)
 
 
@@ -259,16 +273,30 @@ def _objective(
     found = [regret_gradient(learner, *task, only=list(which), **options) for task in tasks]
     if goal == "worst":
         found = [max(found, key=lambda one: one.value)]
-    value = float(np.mean([one.value for one in found]))
-    error = math.hypot(*(one.value_error for one in found)) / len(found)
+    shares = None
+    if isinstance(goal, str):
+        value = float(np.mean([one.value for one in found]))
+        error = math.hypot(*(one.value_error for one in found)) / len(found)
+    else:
+        value, shares = _combined(goal, [one.value for one in found])
+        error = math.hypot(*(share * one.value_error for share, one in zip(shares, found, strict=True)))
     values = named_leaves(learner)
     gradients, errors = ([named_leaves(one) for one in trees] for trees in zip(*((one.gradient, one.error) for one in found)))
     slopes = {}
     for name, one in which.items():
-        gradient = np.mean([np.asarray(leaves[name], np.float64) for leaves in gradients], 0)
-        spread = np.sqrt(np.sum([np.asarray(leaves[name], np.float64) ** 2 for leaves in errors], 0)) / len(found)
+        each, spreads = (np.stack([np.asarray(leaves[name], np.float64) for leaves in trees]) for trees in (gradients, errors))
+        if shares is None:
+            gradient, spread = np.mean(each, 0), np.sqrt(np.sum(spreads**2, 0)) / len(found)
+        else:
+            gradient, spread = np.tensordot(shares, each, 1), np.sqrt(np.tensordot(shares**2, spreads**2, 1))
         slopes[name] = one.slope(gradient, spread, np.asarray(values[name], np.float64))
     return value, error, slopes
+
+
+def _combined(goal: Callable[..., Any], regrets: Sequence[float]) -> tuple[float, np.ndarray]:
+    """The value of a goal of the user's own, and its derivative ``[tasks]`` in the regret of each task."""
+    value, shares = jax.value_and_grad(goal)(jnp.asarray(regrets, float_dtype()))
+    return float(value), np.asarray(shares, np.float64)
 
 
 @no_more_about_burn_in()
@@ -277,6 +305,9 @@ def _outcome(learner: Any, tasks: Sequence[Any], goal: Goal, options: Mapping[st
     regrets, errors = np.array([end.mean[-1] for end in ends]), np.array([end.error[-1] for end in ends])
     if goal == "worst":
         return Outcome(float(regrets.max()), float(errors[regrets.argmax()]), regrets, errors)
+    if not isinstance(goal, str):
+        value, shares = _combined(goal, list(regrets))
+        return Outcome(value, float(np.linalg.norm(shares * errors)), regrets, errors)
     return Outcome(float(regrets.mean()), float(np.sqrt((errors**2).sum()) / len(ends)), regrets, errors)
 
 

@@ -16,23 +16,23 @@ from jaxbandit.gradients.branches import Branches, Without, exact_chance
 from jaxbandit.gradients.jump import JumpTangent, as_weighted
 from jaxbandit.gradients.programs import PerRun, Work, by_number, directional, regrets
 
-BRANCHES = 8  # plays of a run that are drawn, on average
-SLOTS = 32  # for the branches of a run; if one has more, all is played again with more
+BRANCHES = 8  # actions of a run that are drawn, on average
+SLOTS = 32  # for the branches of a run; if one has more, the simulation is repeated with more
 
 
 @pytree_dataclass
 class Tangents:
-    """What the first pass brings back of each run, on the last axis."""
+    """The output of the first pass for each run, on the last axis."""
 
     per_run: PerRun
     count: Any  # [runs] how many branches
-    rounds: Any  # [slots, runs] of the plays that they are without
+    rounds: Any  # [slots, runs] of the actions without feedback
     weights: Any  # [n, slots, runs] d log p(arm, loss)/chance of each, by each number
 
 
 @Program
 def _tangents(player: Player, game: Game, record: jax.Array, *, which: tuple[int, ...]) -> Tangents:
-    """The jump tangent less what the plays with a branch have of it; ``game.measure`` ends with ``Branches``."""
+    """The jump tangent minus the contribution of the actions with a branch; ``game.measure`` ends with ``Branches``."""
 
     def regret(game: Game):
         state, records = player.advance(game, player.start(game), jnp.int32(0), record)
@@ -47,7 +47,7 @@ def _tangents(player: Player, game: Game, record: jax.Array, *, which: tuple[int
 def unbiased(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool) -> PerRun:
     """For each run a derivative whose mean is that of the expected regret, and control variates for it.
 
-    ``coins``: the numbers are, or are among, the chances of losses 0 and 1.
+    ``coins``: the numbers include the probabilities of losses 0 and 1.
     """
     found = _first_pass(work, which, record, coins)
     per_run = dataclasses.replace(found.per_run, rounds=record)
@@ -69,7 +69,7 @@ def unbiased(work: Work, which: tuple[int, ...], record: np.ndarray, coins: bool
     gradient = [leaf + part.reshape(leaf.shape) for leaf, part in zip(per_run.gradient, parts, strict=True)]
     own = None
     if per_run.features is not None:
-        # The weight is known at the play, and what both sides add to their control variates later has mean 0.
+        # The weight is known in the round of the action, and later increments of the control variates have mean 0.
         apart = per_run.features[..., run].astype(np.float64) - branches.features
         own = [np.concatenate([per_run.features, summed(weight * apart)], 1) for weight in weights]
     return dataclasses.replace(per_run, gradient=gradient, own=own)
@@ -96,7 +96,7 @@ def _first_pass(work: Work, which: tuple[int, ...], record: np.ndarray, coins: b
 
 
 def _branches(work: Work, run: np.ndarray, rounds: np.ndarray, record: np.ndarray) -> PerRun:
-    """Regrets and control variates of the runs in these places without their plays of these rounds, on the last axis."""
+    """Regrets and control variates of these runs without the feedback of these rounds, on the last axis."""
     game = dataclasses.replace(work.game, runs=np.asarray(work.game.runs)[run])
     filled = np.append(rounds, np.zeros(-run.size % work.size, rounds.dtype))
 

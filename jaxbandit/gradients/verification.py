@@ -36,7 +36,7 @@ def _is_ours(cls: type) -> bool:
 def disagreements(
     parts: Sequence[Any], numbers: Sequence[Parameter], estimator: str, gradient: Callable[[Any, list[Parameter]], Gradient]
 ) -> dict[Parameter, str]:
-    """The numbers in whose derivative an estimator disagrees with paired differences, each with one clause about it.
+    """The numbers in whose derivative an estimator disagrees with paired differences, each with a description.
 
     ``gradient(estimator, numbers)`` samples a gradient. Nothing is sampled for the package's own classes, for code that has been
     compared before, or for more than 32 numbers.

@@ -6,17 +6,36 @@ from jaxbandit._core.fields import show, suggest
 from jaxbandit.learners.arm_dependent import ArmDependentFTRL
 from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
 from jaxbandit.learners.banker import BankerTsallisINF
-from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, ReadsSignals, Round, TakesSums
+from jaxbandit.learners.base import (
+    FullInformation,
+    ImportanceWeighted,
+    Learner,
+    Observation,
+    ReadsDelays,
+    ReadsSignals,
+    Round,
+    TakesSums,
+)
 from jaxbandit.learners.bobw import BestOfBothWorlds
 from jaxbandit.learners.censored import CensoredKLUCB, CensoredThompson
 from jaxbandit.learners.colo import CoLo
 from jaxbandit.learners.conversions import DelayedKLUCB, DelayedUCB
 from jaxbandit.learners.elimination import PhasedElimination, SuccessiveElimination
-from jaxbandit.learners.exponential import DelayedExp3, DelayedExponentialWeights, Exp3, Exp3PlusPlus, FixedDelayExp3, Skipper
+from jaxbandit.learners.exponential import (
+    DelayedExp3,
+    DelayedExponentialWeights,
+    DoublingSkipper,
+    Exp3,
+    Exp3PlusPlus,
+    FixedDelayExp3,
+    Skipper,
+)
 from jaxbandit.learners.ftrl import FTRL
+from jaxbandit.learners.hedge import DelayedHedge, WithFullInformation
 from jaxbandit.learners.nonstationary import DiscountedThompson, DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 from jaxbandit.learners.odaaf import ODAAF
 from jaxbandit.learners.opse import OptimisticPessimisticElimination
+from jaxbandit.learners.progressive import ProgressiveThompson
 from jaxbandit.learners.sapo import DelayedSAPO
 from jaxbandit.learners.skipping import RobustBestOfBothWorlds, ZimmertSeldin
 from jaxbandit.learners.states import EstimatedStateExp3, StateExp3
@@ -61,9 +80,11 @@ REGISTRY = Registry(
         "delayed-exp3": DelayedExp3,
         "dew": DelayedExponentialWeights,
         "skipper": Skipper,
+        "doubling-skipper": DoublingSkipper,
         "fixed-delay-exp3": FixedDelayExp3,
         "exp3": Exp3,
         "exp3++": Exp3PlusPlus,
+        "delayed-hedge": DelayedHedge,
         "ucb1": DelayedUCB1,
         "kl-ucb": KLUCB,
         "thompson": DelayedThompson,
@@ -77,6 +98,7 @@ REGISTRY = Registry(
         "odaaf": ODAAF,
         "state-exp3": StateExp3,
         "estimated-state-exp3": EstimatedStateExp3,
+        "progressive-thompson": ProgressiveThompson,
         "sliding-window-ucb": SlidingWindowUCB,
         "discounted-ucb": DiscountedUCB,
         "sliding-window-thompson": SlidingWindowThompson,
@@ -85,6 +107,7 @@ REGISTRY = Registry(
         "bold": BOLD,
         "colo": CoLo,
         "limited-tracking": LimitedTracking,
+        "full-information": WithFullInformation,
         "uniform": Uniform,
     }
 )
@@ -109,9 +132,11 @@ __all__ = [
     "FTRL",
     "PAPERS",
     "REGISTRY",
+    "FullInformation",
     "ImportanceWeighted",
     "Learner",
     "Observation",
+    "ReadsDelays",
     "ReadsSignals",
     "Round",
     "TakesSums",

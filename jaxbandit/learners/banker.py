@@ -1,4 +1,4 @@
-"""Banker-Tsallis-INF: plays wait in debt, arrived ones leave savings that later plays are built from."""
+"""Banker-Tsallis-INF: outstanding observations are debts, arrived ones leave savings for later rounds."""
 
 from typing import Any, ClassVar
 

@@ -1,7 +1,7 @@
-"""What a learner is: three pure methods on a pytree of hyperparameters.
+"""The interface of learners: three pure methods on a pytree of hyperparameters.
 
 Arrays are ``[K, ...]`` per arm and ``[...]`` per run, arms first and runs last, so the same code serves one run and a block
-of runs. :class:`Round` is what a learner may know when it acts, :class:`Observation` what reaches it later.
+of runs. :class:`Round` is the input of :meth:`Learner.act`, :class:`Observation` that of :meth:`Learner.observe`.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Int32
 
 from jaxbandit._core.arms import one_hot
 from jaxbandit._core.fields import PyTree, field_values, lists_to_arrays, number, pytree_dataclass, show
@@ -27,19 +28,16 @@ def multiplier(*, default: float = 1.0, low: float = 1e-3) -> Any:
 
 
 class Round(NamedTuple):
-    """What a learner may know at the start of round t."""
+    """The information available to a learner at the start of round t."""
 
-    t: jax.Array  # [] int32, the round, from 1 ([...] where a wrapper gives each run's copy its own clock)
-    outstanding: jax.Array  # [] or [...] int32, σ_t: plays made before t whose feedback has not arrived before t
-    total_outstanding: jax.Array  # [] or [...] float, Σ_{s<=t} σ_s
-    words: Callable[
-        ..., Words
-    ]  # two fresh random words for each run; words(n) another pair for each n (uint32, shapes broadcast)
-    is_outstanding: Callable[[jax.Array], jax.Array]  # of a round s ([] or [...] int32): s < t and s + d_s >= t
+    t: Int32[Array, "*#runs"]  # the round, from 1; a wrapper may give each run's copy its own clock
+    outstanding: Int32[Array, "*#runs"]  # σ_t: actions before t whose feedback has not arrived before t
+    total_outstanding: Float[Array, "*#runs"]  # Σ_{s<=t} σ_s
+    words: Callable[..., Words]  # two random numbers (uint32) for each run; words(n): another pair for each n, shapes broadcast
+    is_outstanding: Callable[[Int32[Array, "*#runs"]], Bool[Array, "*#runs"]]  # of a round s: s < t and s + d_s >= t
     restrict: Callable[[jax.Array], jax.Array] = lambda values: values  # ``[K, ...]``, ∞ at arms withdrawn from a live agent
-    runs_shape: tuple[int, ...] | None = (
-        None  # of the runs, where it is given: a call of ``words`` counts as a draw in live agents
-    )
+    runs_shape: tuple[int, ...] | None = None  # of the runs, if known; in live agents a call of ``words`` counts as a draw
+    delay: Any = None  # Int32[Array, "*#runs"], of this round's action, NEVER if it has none; for ReadsDelays only
 
     @property
     def time(self) -> jax.Array:
@@ -54,23 +52,26 @@ class Round(NamedTuple):
 class Observation(NamedTuple):
     """One arrived observation for each run; where ``arrived`` is False it must change nothing."""
 
-    arrived: jax.Array  # [] or [...] bool
-    origin: jax.Array  # [] or [...] int32, the round s of the play
-    arm: jax.Array  # [...] int32, -1 where nothing arrived
-    loss: jax.Array  # [...]
-    probability: jax.Array  # [...] of the arm at play time
-    memo: Any  # what the learner left with the play
-    jump: Any = None  # see jaxbandit.gradients.jump, where the gradient of the expected regret is asked for
-    weight: Any = None  # [...] what the estimate is multiplied by, for how few such observations there are; None: 1
+    arrived: Bool[Array, "*#runs"]
+    origin: Int32[Array, "*#runs"]  # the round s of the action
+    arm: Int32[Array, "*runs"]  # -1 where nothing arrived
+    loss: Float[Array, "*runs"]
+    probability: Float[Array, "*runs"]  # of the arm in round s
+    memo: Any  # what ``act`` returned in round s
+    jump: Any = None  # see jaxbandit.gradients.jump; set when the gradient of the expected regret is computed
+    weight: Float[Array, "*#runs"] | None = None  # multiplies the estimate where some observations are skipped; None: 1
+    losses: Any = None  # Float[Array, " K *runs"], of all arms in round s; for FullInformation only
 
     def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
 
-        (ℓ - B)/max(x_s, floor) in the row of the played arm, plus B in every row; x_s is of the time of the play, B the
-        ``baseline [K, ...]``. The floor is ``[K, ...]``, or ``[...]`` for the played arm. It carries the jump tangent, so a learner whose feedback enters only here is differentiated
-        right; see :class:`ImportanceWeighted`.
+        .. math:: \\hat\\ell_i = B_i + 1[i = I_s] \\frac{\\ell - B_i}{\\max(x_{s,i}, \\text{floor}_i)}
+
+        with :math:`I_s` and :math:`x_s` the arm and the probabilities of round s, and B the ``baseline [K, ...]``. The floor is
+        ``[K, ...]``, or ``[...]`` for the chosen arm. The estimate carries the jump tangent. Gradients are therefore correct for
+        learners whose feedback enters only here; see :class:`ImportanceWeighted`.
         """
-        # The probability of a play that was never made may be 0: put a safe value in before dividing.
+        # The probability may be 0 where no action was taken: substitute a safe value before dividing.
         loss = self.loss if baseline is None else self.loss - baseline
         probability = self.probability if self.jump is None else lax.stop_gradient(self.probability)
         divisor = probability if floor is None else jnp.maximum(probability, floor)
@@ -82,24 +83,24 @@ class Observation(NamedTuple):
         return estimate if self.weight is None else self.weight * estimate
 
     def at_arm(self, value: jax.Array, num_arms: int) -> jax.Array:
-        """``value [...]`` in the row of the played arm, 0 elsewhere; ``[K, ...]``."""
+        """``value [...]`` in the row of the chosen arm, 0 elsewhere; ``[K, ...]``."""
         return jnp.where(one_hot(self.arm, num_arms), value, jnp.zeros((), value.dtype))
 
     @property
     def weighted_loss(self) -> jax.Array:
-        """The loss times ``weight``, for estimates that :meth:`loss_estimate` does not make."""
+        """The loss times ``weight``, for estimates other than :meth:`loss_estimate`."""
         return self.loss if self.weight is None else self.weight * self.loss
 
 
 class LearnerLike(Protocol[State]):
-    """What ``simulate`` and all else accept as a learner: any object with these three methods, a :class:`Learner` or not."""
+    """Any object with these three methods. ``simulate`` and all other functions accept it as a learner."""
 
     @property
     def init(self) -> Callable[..., State]:
         """``init(num_arms, runs_shape)``, or ``init(num_arms)`` for one run (``batched = False``)."""
         ...
 
-    def act(self, state: State, round: Round, /) -> tuple[jax.Array, PyTree, State]:
+    def act(self, state: State, round: Round, /) -> tuple[Float[Array, " K *runs"], PyTree, State]:
         """``(probabilities, memo, state)``."""
         ...
 
@@ -109,17 +110,17 @@ class LearnerLike(Protocol[State]):
 
 
 class Learner(Generic[State]):
-    """Base of every learner: all that may be asked of one, with defaults.
+    """Base class of learners: the full interface, with defaults.
 
-    A learner must have :meth:`init`, :meth:`act` and :meth:`observe`, and be a pytree of its hyperparameters
-    (:func:`jaxbandit._core.fields.pytree_dataclass` makes it one). A class with just these need not inherit: :func:`as_learner`
-    supplies the rest. Each trait may be a constant of the class, a static field or a property.
+    A learner defines :meth:`init`, :meth:`act` and :meth:`observe`, and is a pytree of its hyperparameters
+    (see :func:`jaxbandit._core.fields.pytree_dataclass`). A class with only these need not inherit: :func:`as_learner`
+    supplies the rest. Each trait may be a class constant, a static field or a property.
     """
 
     batched: bool = True  # methods work on arrays [K, ...] of any number of runs; False: on those of one run, see SingleRun
     watches_plays: bool = False  # `act` calls `round.is_outstanding`
-    adds_only: bool = False  # `observe` is state + f(observation), leaf by leaf, with an f that looks at no state
-    _adds_at_arm: bool = False  # what it adds is 0 in all rows of a ``[K, ...]`` leaf but that of the played arm
+    adds_only: bool = False  # `observe` is state + f(observation), leaf by leaf, where f does not depend on the state
+    _adds_at_arm: bool = False  # the added value is 0 in all rows of a ``[K, ...]`` leaf except that of the chosen arm
 
     def __post_init__(self) -> None:
         lists_to_arrays(self)
@@ -128,7 +129,7 @@ class Learner(Generic[State]):
         """The state before round 1: a pytree of ``[K, ...]`` and ``[...]`` arrays."""
         raise NotImplementedError(f"{type(self).__name__} has no method init(num_arms, runs_shape)")
 
-    def act(self, state: State, round: Round) -> tuple[jax.Array, PyTree, State]:
+    def act(self, state: State, round: Round) -> tuple[Float[Array, " K *runs"], PyTree, State]:
         """``(probabilities [K, ...], memo, state)``; ``memo`` is stored until the feedback arrives."""
         raise NotImplementedError(f"{type(self).__name__} has no method act(state, round)")
 
@@ -137,7 +138,7 @@ class Learner(Generic[State]):
         raise NotImplementedError(f"{type(self).__name__} has no method observe(state, observation)")
 
     def played(self, state: State, round: Round, arm: jax.Array, probability: jax.Array) -> State:
-        """The state once the learner knows which arm was drawn, before any feedback; called between act and observe."""
+        """The state after the arm is drawn, before any feedback; called between :meth:`act` and :meth:`observe`."""
         return state
 
     def propensity(self, state: State, round: Round, arm: jax.Array) -> jax.Array | None:
@@ -164,14 +165,16 @@ class ImportanceWeighted(Learner[State]):
     importance_weighted: bool = True  # a property where it depends on the fields
 
     def stiffness(self, state: State, round: Round, probabilities: jax.Array) -> jax.Array | None:
-        """h_i = 2/abs(d log x_i/dL_i) ``[K, ...]`` in the round that ``act`` went to ``state`` in; ∞ where unknown.
+        """The stiffness ``[K, ...]`` in the round whose ``act`` returned ``state``; ∞ where unknown.
+
+        .. math:: h_i = \\frac{2}{\\lvert d \\log x_i / d L_i \\rvert}
 
         None: it is derived from ``act`` by automatic differentiation, which takes more time than a formula.
         """
         return None
 
     def jumps_far(self) -> bool:
-        """Whether, with these numbers, single losses move probabilities so far that the jump tangent is known to be biased."""
+        """Whether single losses change the probabilities so much that the jump tangent is known to be biased."""
         return False
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
@@ -184,7 +187,7 @@ class ImportanceWeighted(Learner[State]):
 
 
 class ReadsSignals(Learner[State]):
-    """Learners that read the signal of a play, which is observed at once; the loss arrives later (intermediate observations)."""
+    """Learners that use intermediate observations: an action's signal is observed at once, its loss later."""
 
     num_signals: int = 0  # how many different signals it reads; 0: it reads none
 
@@ -197,7 +200,40 @@ class ReadsSignals(Learner[State]):
 
 
 class TakesSums(Learner[State]):
-    """Learners that only add up losses: the feedback of a round may arrive as one sum that is not attributed to plays."""
+    """Learners that only sum losses. The feedback of a round may arrive as one sum that is not attributed to actions."""
+
+
+class ReadsDelays(Learner[State]):
+    """Learners that require the delay of an action when they choose it: :attr:`Round.delay`.
+
+    The delay model must show the delays, as :class:`jaxbandit.delays.KnownAtAction` does.
+    """
+
+
+class FullInformation(Learner[State]):
+    """Learners that observe the losses of all arms in the round of the action: :attr:`Observation.losses`.
+
+    With :meth:`revealed` it is the losses of some arms (semi-bandit feedback, feedback graphs).
+    """
+
+    def revealed(self, arm: jax.Array, num_arms: int) -> jax.Array | None:
+        """Mask ``[K, ...]`` of the arms whose losses are observed after an action ``arm [...]``; None: all.
+
+        The other rows of :attr:`Observation.losses` are 0.
+        """
+        return None
+
+
+def is_a(learner: Learner, base: type[Learner]) -> bool:
+    """Whether a learner, or the single-run learner that it maps over the runs, inherits from ``base``."""
+    return isinstance(learner.learner if isinstance(learner, SingleRun) else learner, base)
+
+
+def losses_shown(learner: Learner, losses: jax.Array, arm: jax.Array) -> jax.Array:
+    """The losses ``[K, ...]`` of all arms, those that a learner with full information does not observe set to 0."""
+    full: Any = learner.learner if isinstance(learner, SingleRun) else learner
+    mask = full.revealed(arm, losses.shape[0])
+    return losses if mask is None else jnp.where(mask, losses, 0)
 
 
 def is_importance_weighted(learner: Learner) -> bool:
@@ -223,7 +259,12 @@ OPTIONAL = {
         for name in vars(Learner)
         if not name.startswith("_") and name not in ("init", "act", "observe", "batched")
     },
-    **{name: cls.__name__ for cls in (ImportanceWeighted, ReadsSignals) for name in vars(cls) if not name.startswith("_")},
+    **{
+        name: cls.__name__
+        for cls in (ImportanceWeighted, ReadsSignals, FullInformation)
+        for name in vars(cls)
+        if not name.startswith("_")
+    },
     "takes_sums": "TakesSums",
 }
 
@@ -266,14 +307,15 @@ class SingleRun(Learner):
         if not shape:
             return self.learner.act(state, round)
 
-        def one(run, state, t, outstanding, total):
+        def one(run, state, t, outstanding, total, *delay):
             def words(pair: Any = 0) -> Words:
                 return Words(*(word[run] for word in round.words(pair)))
 
             mine = Round(t, outstanding, total, words, lambda s: round.is_outstanding(jnp.broadcast_to(s, shape))[run])
-            return self.learner.act(state, mine)
+            return self.learner.act(state, mine._replace(delay=delay[0]) if delay else mine)
 
-        numbers = [jnp.broadcast_to(number, shape) for number in (round.t, round.outstanding, round.total_outstanding)]
+        given = (round.t, round.outstanding, round.total_outstanding, *([] if round.delay is None else [round.delay]))
+        numbers = [jnp.broadcast_to(number, shape) for number in given]
         runs = jnp.arange(shape[0], dtype=jnp.uint32)
         return jax.vmap(one, -1, -1)(runs, state, *numbers)
 
@@ -291,13 +333,13 @@ class SingleRun(Learner):
 
 
 def as_learner(learner: LearnerLike) -> Learner:
-    """``learner`` itself, or one with all defaults in front of an object that only has ``init``, ``act`` and ``observe``."""
+    """Return ``learner``, wrapped with all defaults if it only has ``init``, ``act`` and ``observe``."""
     if isinstance(learner, type):
         raise TypeError(f"learner={learner.__name__}: give a learner, not its class: {learner.__name__}(...)")
     if isinstance(learner, Learner):
         _check_declared(type(learner))
         return learner if learner.batched else SingleRun(learner)
-    # Anything may have come here from the user, so its methods can only be asked for by name.
+    # The argument may be any object of the user's, so its methods are looked up by name.
     missing = [name for name in ("init", "act", "observe") if not callable(getattr(learner, name, None))]
     if missing:
         raise TypeError(
@@ -314,7 +356,8 @@ def as_learner(learner: LearnerLike) -> Learner:
 def _check_declared(cls: type[Learner]) -> None:
     """Raise for a trait that has no effect, because the class does not inherit from the base that declares it."""
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
-    for name, base in (("importance_weighted", ImportanceWeighted), ("num_signals", ReadsSignals), ("takes_sums", TakesSums)):
+    traits = {"importance_weighted": ImportanceWeighted, "num_signals": ReadsSignals, "takes_sums": TakesSums}
+    for name, base in {**traits, "revealed": FullInformation}.items():
         if not issubclass(cls, base) and name in dir(cls) and name not in fields:
             _raise_not_inherited(cls.__name__, name)
 

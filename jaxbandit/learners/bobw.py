@@ -1,12 +1,12 @@
 """The learner of the paper: Masoudian, Zimmert & Seldin (2022), Algorithm 1."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass
+from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass, static
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
 
@@ -34,6 +34,7 @@ class BestOfBothWorlds(FTRL):
       factor: the 24 of γ₀.
       tsallis_scale: multiplies 1/η_t.
       entropy_scale: multiplies 1/γ_t.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=10), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
@@ -49,11 +50,15 @@ class BestOfBothWorlds(FTRL):
     factor: ArrayLike = number(default=24.0)
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
-    adds_only: ClassVar[bool] = True
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
     _adds_at_arm: ClassVar[bool] = True
 
+    @property
+    def adds_only(self) -> bool:
+        return self.estimator == "iw"  # the other divides by probabilities of the state
+
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
-        return FTRLState.start(num_arms, runs_shape)
+        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
 
     def burn_in(self, num_arms: int, gap: float) -> ArrayLike:
         return self.entropy_scale * self.factor * self.max_delay * num_arms ** (1 / 3) * log_arms(num_arms) / gap

@@ -97,7 +97,7 @@ class Censored(Learner):
         rates = (good + 0.5) / (state.closed + self._failed(state).sum(0) + 1)
         rates = jnp.clip(rates, 0, 1 - 1e-6)
         before = state.arrived[:, None]
-        converting = (state.open * rates * (1 - before) / (1 - rates * before)).sum(1)  # [B, ...] expected, still to come
+        converting = (state.open * rates * (1 - before) / (1 - rates * before)).sum(1)  # [B, ...] expected, not yet observed
         bins = state.delays.shape[0]
         found = state.delays + 1 / bins  # one conversion, evenly spread over the bins, as prior
         at_risk, later = [], jnp.zeros_like(found[0])
@@ -194,7 +194,7 @@ class CensoredKLUCB(Censored):
 
     .. math:: I_t \\in \\arg\\max_k \\; \\max\\{q : N_k\\, \\mathrm{kl}(S_k/N_k, q) \\le \\alpha \\log t\\}, \\quad N_k = S_k + \\tilde F_k
 
-    with :math:`S_k` the observed rewards of arm k and :math:`\\tilde F_k` its expected failures. Arms with :math:`N_k = 0` come first.
+    with :math:`S_k` the observed rewards of arm k and :math:`\\tilde F_k` its expected failures. Arms with :math:`N_k = 0` are chosen first.
 
     Outstanding actions, the delay curve and ``window`` are as in :class:`CensoredThompson`.
 

@@ -16,7 +16,7 @@ from jaxbandit.learners.wrappers import Wrapper, base_memo, undelayed
 
 @pytree_dataclass
 class CoLoState:
-    """The base, its last answer, and what has come since."""
+    """The base, its last arm, and the feedback that arrived since."""
 
     base: Any  # the base's state after the last loss it was fed
     answered: Any  # the same after its last answer; forgotten if that answer is never judged
@@ -25,7 +25,7 @@ class CoLoState:
     probability: jax.Array  # [...] of that arm
     clock: jax.Array  # [...] int32, the base's round
     played: jax.Array  # [...] int32, for how many rounds the arm has been played
-    total: jax.Array  # [...] what came in those of them that tell of this arm alone
+    total: jax.Array  # [...] arrivals in those of them that concern this arm only
 
 
 @pytree_dataclass
@@ -33,12 +33,12 @@ class CoLo(Wrapper, TakesSums):
     """CoLo: a base learner without delays under composite anonymous feedback, where losses are spread over d + 1 rounds.
 
     In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
-    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base is fed what came in the last d + 1 of
+    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base observes the arrivals of the last d + 1 of
     these rounds, which is of no other arm, as the loss of this arm:
 
     .. math:: \\ell = \\frac{1}{2d + 1} \\sum_{r=t-d}^{t} Z_r
 
-    with :math:`Z_r` the sum of all that came in round r. The base's rounds are the arms it is fed for. With d = 0 it is the base itself.
+    with :math:`Z_r` the sum of all arrivals in round r. A round of the base is an arm that it observes. With d = 0 it is the base itself.
 
     That these d + 1 rounds are summed up follows from what must not be mixed in: the text that was read gives the coins, the 2d rounds
     and the divisor, not the window. Round 1 always draws.

@@ -1,4 +1,4 @@
-"""Conversions: a success arrives late, a failure never shows. What is missing is weighed by how likely it is still to come."""
+"""Delayed conversions with censored failures: missing outcomes are weighted by the probability of a later conversion."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NEWTON_STEPS = 6  # float64 has its last digits after 5
 
 @pytree_dataclass
 class ConversionState:
-    """All plays of each arm, the arms of the plays whose conversions may still come, and the conversions seen."""
+    """All plays of each arm, the arms of the rounds whose conversions may still arrive, and the observed conversions."""
 
     plays: jax.Array  # [K, ...] int32
     recent: jax.Array  # [m, ...] int32, row s % m: the arm of play s, -1 for none
@@ -51,12 +51,12 @@ class Conversions(Learner):
         return uniform_over_smallest(round.restrict(jnp.where(known, -index, -jnp.inf))), (), state
 
     def _expected(self, state: ConversionState, round: Round) -> jax.Array:
-        """Ñ ``[K, ...]``: the plays of each arm, each with the probability that its conversion would have come by now."""
+        """Ñ ``[K, ...]``: the plays of each arm, each with the probability that its conversion would have arrived by now."""
         window, num_arms = state.recent.shape[0], state.plays.shape[0]
         curve = jnp.asarray(self.curve, state.rewards.dtype)
-        missing = curve[-1] - curve[:window]  # of ages 0 … m - 1; older plays miss nothing that can still come
+        missing = curve[-1] - curve[:window]  # of ages 0 … m - 1; older rounds have no outstanding conversion
         rows = jnp.arange(window, dtype=jnp.int32).reshape(window, *[1] * (state.recent.ndim - 1))
-        # Row s % m holds play s < t, whose conversion had delays 0 … t - 1 - s to come.
+        # Row s % m holds play s < t, whose conversion could arrive with delays 0 … t - 1 - s.
         missing = missing[(round.t - 1 - rows) % window]
         late = jnp.where(one_hot(state.recent, num_arms), missing, 0)  # [K, m, ...]
         return curve[-1] * state.plays.astype(curve.dtype) - sums(jnp.swapaxes(late, 0, 1))[0]
@@ -86,8 +86,8 @@ class DelayedUCB(Conversions):
        \\tilde N_k = \\sum_{s < t,\\, I_s = k} \\tau_{\\min(t - 1 - s,\\, m)}
 
     with :math:`S_k` the conversions seen of the :math:`N_k` plays of arm k, and :math:`\\tau_a` the probability that a
-    conversion, if there is one, has come within a rounds. :math:`S_k/\\tilde N_k` is unbiased although failures are not observed.
-    An arm with :math:`\\tilde N_k = 0` comes first; ties break at random. Each round costs as many steps as the curve is long.
+    conversion, if there is one, has arrived within a rounds. :math:`S_k/\\tilde N_k` is unbiased although failures are not observed.
+    An arm with :math:`\\tilde N_k = 0` is chosen first; ties break at random. Each round costs as many steps as the curve is long.
 
     Args:
       curve: τ_0 … τ_m; no conversion arrives after m rounds.

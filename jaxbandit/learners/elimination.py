@@ -118,7 +118,7 @@ class PhasedElimination(Learner):
 
         ended = fewest(state.active) >= jnp.ldexp(unit, 2 * state.phase)
         active = jnp.where(ended, surviving(state.active, observed, self.horizon), state.active)
-        # Late feedback may have completed further phases: eliminating again on the same data would drop nobody.
+        # Delayed feedback may have completed further phases; eliminating again on the same data drops no arm.
         completed = jnp.floor(jnp.log2(jnp.maximum(fewest(active) / unit, 1)) / 2).astype(jnp.int32)
         phase = jnp.where(ended, jnp.maximum(state.phase, completed) + 1, state.phase)
         lacking = active & (counts < jnp.ldexp(unit, 2 * phase))

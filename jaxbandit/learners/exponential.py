@@ -1,7 +1,8 @@
 """Exponential weights with delays: x_t ∝ exp(-η_t L̂_t), where the learners differ in the rate η_t."""
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,34 +10,56 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min, sums
-from jaxbandit._core.fields import MOST_ROUNDS, float_dtype, given, number, pytree_dataclass
-from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, Round, multiplier
+from jaxbandit._core.fields import MOST_ROUNDS, PyTree, float_dtype, given, number, pytree_dataclass, static
+from jaxbandit._core.sums import Count
+from jaxbandit.learners.base import ImportanceWeighted, Learner, Observation, ReadsDelays, Round, multiplier
 from jaxbandit.learners.ftrl import log_arms
 from jaxbandit.learners.ucb import Observed
+
+
+@pytree_dataclass
+class AdaptedState:
+    """What delay-adapted estimates need."""
+
+    loss_estimates: jax.Array  # [K, ...]
+    probabilities: jax.Array  # [K, ...] x_t of the newest round
 
 
 class ExponentialWeights(ImportanceWeighted):
     """What they share: the state is the cumulative loss estimates ``[K, ...]``, the smallest near 0; ``rate`` gives η_t."""
 
-    adds_only: bool = True
+    estimator: str = "iw"  # "delay-adapted": losses are divided by max{x at the action, x at the arrival}
     _adds_at_arm: bool = True
 
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> jax.Array:
-        return jnp.zeros((num_arms, *runs_shape), float_dtype())
+    @property
+    def adds_only(self) -> bool:
+        return self.estimator == "iw"  # the other divides by probabilities of the state
+
+    @property
+    def importance_weighted(self) -> bool:
+        return self.estimator == "iw"
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+        zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return zeros if self.estimator == "iw" else AdaptedState(zeros, zeros)
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
         """η_t, ``[]`` or ``[...]``."""
         raise NotImplementedError
 
-    def act(self, state: jax.Array, round: Round) -> tuple[jax.Array, Any, jax.Array]:
-        probabilities, state = soft_leader(state, self.rate(round, state.shape[0]))
-        return probabilities, (), state
+    def act(self, state: PyTree, round: Round) -> tuple[jax.Array, Any, Any]:
+        losses = state if self.estimator == "iw" else state.loss_estimates
+        probabilities, losses = soft_leader(losses, self.rate(round, losses.shape[0]))
+        return probabilities, (), losses if self.estimator == "iw" else AdaptedState(losses, probabilities)
 
-    def stiffness(self, state: jax.Array, round: Round, probabilities: jax.Array) -> jax.Array:
+    def stiffness(self, state: PyTree, round: Round, probabilities: jax.Array) -> jax.Array:
         return soft_stiffness(probabilities, self.rate(round, probabilities.shape[0]))
 
-    def observe(self, state: jax.Array, observation: Observation) -> jax.Array:
-        return add_weighted(state, observation)
+    def observe(self, state: PyTree, observation: Observation) -> Any:
+        if self.estimator == "iw":
+            return add_weighted(state, observation)
+        estimate = observation.loss_estimate(state.loss_estimates.shape[0], floor=state.probabilities)
+        return AdaptedState(state.loss_estimates + estimate, state.probabilities)
 
 
 def soft_leader(loss_estimates: jax.Array, rate: ArrayLike) -> tuple[jax.Array, jax.Array]:
@@ -64,6 +87,7 @@ class Exp3(ExponentialWeights):
 
     Args:
       scale: multiplies η_t.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.exponential import Exp3
@@ -76,6 +100,7 @@ class Exp3(ExponentialWeights):
     """
 
     scale: ArrayLike = multiplier()
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * num_arms))
@@ -94,6 +119,7 @@ class DelayedExp3(ExponentialWeights):
 
     Args:
       scale: multiplies η_t.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.exponential import DelayedExp3
@@ -106,6 +132,7 @@ class DelayedExp3(ExponentialWeights):
     """
 
     scale: ArrayLike = multiplier()
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * jnp.sqrt(log_arms(num_arms) / (round.time * (num_arms / 2) + round.total_outstanding))
@@ -124,6 +151,7 @@ class DelayedExponentialWeights(ExponentialWeights):
       total_delay: D, the sum of the delays, each cut off at the horizon (Σ min(d_t, T - t)).
       max_delay: d_max, the longest delay.
       scale: multiplies η.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.exponential import DelayedExponentialWeights
@@ -140,6 +168,7 @@ class DelayedExponentialWeights(ExponentialWeights):
     total_delay: ArrayLike = given("total_delay", high=float(MOST_ROUNDS) ** 2)
     max_delay: ArrayLike = given("max_delay")
     scale: ArrayLike = multiplier()
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
         return self.scale * dew_rate(num_arms, self.horizon, self.total_delay, self.max_delay)
@@ -204,6 +233,99 @@ class Skipper(ImportanceWeighted):
 
 
 @pytree_dataclass
+class DoublingState:
+    """The weights and the counts of an epoch."""
+
+    loss_estimates: jax.Array  # [K, ...] of the rounds of this epoch
+    epoch: jax.Array  # [...] int32, m
+    length: jax.Array  # [...] int32, rounds of this epoch
+    skipped: jax.Array  # [...] int32, those that are skipped
+    delay: Count  # [...] the total delay of the others
+
+
+@pytree_dataclass
+class DoublingSkipper(ReadsDelays, ImportanceWeighted):
+    r"""Skipper with a doubling scheme: requires the delay of each action at action time, and neither :math:`T` nor :math:`D`.
+
+    Epoch :math:`m` has the threshold and the rate
+
+    .. math:: \beta_m = \frac{\sqrt{2^m}}{4e \log K}, \quad \eta_m = \frac{\log K}{\sqrt{2^m}}
+
+    A round with :math:`d_t \ge \beta_m` is skipped when its action is chosen: its feedback is discarded. Let :math:`n` be the rounds of
+    the epoch, :math:`S` those that are skipped and :math:`D` the total delay of the others, this round included. If
+    :math:`\max\{S^2, (eKn/2 + D) \log K\} > 2^m`, the next epoch starts with this round: the weights are reset, and feedback of
+    earlier epochs is discarded. The first epoch has :math:`2^m \ge eK \log K`, so that each epoch has room for its first round.
+
+    Regret at most the sum of :math:`3\sqrt{2^m}` over the epochs: :func:`jaxbandit.theory.bounds.doubling_skipper`.
+
+    Args:
+      scale: multiplies :math:`\eta_m`.
+
+    >>> import jaxbandit as jb
+    >>> delays = jb.delays.KnownAtAction(jb.delays.Geometric(4.0, bound=31))
+    >>> jb.simulate(jb.DoublingSkipper(), jb.losses.Bernoulli([0.3, 0.5]), delays, rounds=100, runs=8, seed=0).regret[-1].shape
+    (8,)
+
+    Reference: Thune, Cesa-Bianchi & Seldin, *Nonstochastic Multiarmed Bandits with Unrestricted Delays*, NeurIPS 2019. The abstract was
+    read; the constants, the test of an epoch and the first epoch are recalled [R].
+    """
+
+    scale: ArrayLike = multiplier()
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> DoublingState:
+        zero, none = jnp.zeros(runs_shape, jnp.int32), jnp.zeros(runs_shape, jnp.uint32)
+        losses = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return DoublingState(losses, zero + first_epoch(num_arms), zero, zero, Count(none, none))
+
+    def act(self, state: DoublingState, round: Round) -> tuple[jax.Array, Any, DoublingState]:
+        num_arms, dtype = state.loss_estimates.shape[0], state.loss_estimates.dtype
+        delay = jnp.broadcast_to(round.delay, state.epoch.shape)
+        counted = _counted(state, delay, num_arms)
+        load = (counted.length.astype(dtype) * (np.e * num_arms / 2) + counted.delay.as_float(dtype)) * log_arms(num_arms)
+        full = jnp.maximum(counted.skipped.astype(dtype) ** 2, load) > _budget(state)
+        zero, none = jnp.zeros_like(state.length), jnp.zeros_like(state.delay.low)
+        fresh = DoublingState(jnp.zeros_like(state.loss_estimates), state.epoch + 1, zero, zero, Count(none, none))
+        after = jax.tree.map(lambda new, old: jnp.where(full, new, old), _counted(fresh, delay, num_arms), counted)
+        probabilities, losses = soft_leader(after.loss_estimates, self.rate(after, num_arms))
+        # The epoch whose weights this round's feedback is for; none where it is skipped.
+        memo = jnp.where(after.skipped > jnp.where(full, 0, state.skipped), -1, after.epoch)
+        return probabilities, memo, dataclasses.replace(after, loss_estimates=losses)
+
+    def rate(self, state: DoublingState, num_arms: int) -> jax.Array:
+        """η_m ``[...]``."""
+        return jnp.asarray(self.scale * log_arms(num_arms)) / jnp.sqrt(_budget(state))
+
+    def stiffness(self, state: DoublingState, round: Round, probabilities: jax.Array) -> jax.Array:
+        return soft_stiffness(probabilities, self.rate(state, probabilities.shape[0]))
+
+    def observe(self, state: DoublingState, observation: Observation) -> DoublingState:
+        used = observation._replace(arrived=observation.arrived & (observation.memo == state.epoch))
+        return dataclasses.replace(state, loss_estimates=add_weighted(state.loss_estimates, used))
+
+
+def _budget(state: DoublingState) -> jax.Array:
+    """2^m ``[...]``, exact: XLA's exp2 is rounded."""
+    return jnp.ldexp(jnp.ones((), state.loss_estimates.dtype), state.epoch)
+
+
+def first_epoch(num_arms: int) -> int:
+    """The smallest m with 2^m >= eK·log K."""
+    return math.ceil(math.log2(np.e * num_arms * log_arms(num_arms)))
+
+
+def _counted(state: DoublingState, delay: jax.Array, num_arms: int) -> DoublingState:
+    """The state with one more round of this ``delay``, skipped from the threshold of the epoch on."""
+    threshold = jnp.sqrt(_budget(state)) / (4 * np.e * log_arms(num_arms))
+    skips = delay.astype(state.loss_estimates.dtype) >= threshold
+    return dataclasses.replace(
+        state,
+        length=state.length + 1,
+        skipped=state.skipped + skips.astype(jnp.int32),
+        delay=state.delay.add(jnp.where(skips, 0, delay)),
+    )
+
+
+@pytree_dataclass
 class FixedDelayExp3(ExponentialWeights):
     """Exp3 for a fixed delay d that is known.
 
@@ -217,6 +339,7 @@ class FixedDelayExp3(ExponentialWeights):
       horizon: T, the number of rounds.
       delay: d.
       gamma: γ in (0, 1], or None to have it tuned to the horizon.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.exponential import FixedDelayExp3
@@ -230,6 +353,7 @@ class FixedDelayExp3(ExponentialWeights):
     horizon: ArrayLike = given("horizon", low=1)
     delay: ArrayLike = given("max_delay")
     gamma: ArrayLike | None = number(default=None, high=1.0, open_low=True)
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
 
     def rate(self, round: Round, num_arms: int) -> ArrayLike:
         largest = 1 / (num_arms * np.e * (self.delay + 1))

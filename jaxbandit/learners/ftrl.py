@@ -25,23 +25,31 @@ class FTRLState:
 
     loss_estimates: jax.Array  # [K, ...], the smallest near 0: only differences matter, and float32 has few digits
     warm: Warm
+    probabilities: jax.Array | None = None  # [K, ...] x_t of the newest round, for delay-adapted estimates
 
     @classmethod
-    def start(cls, num_arms: int, runs_shape: tuple[int, ...]) -> "FTRLState":
-        dtype = float_dtype()
-        return cls(jnp.zeros((num_arms, *runs_shape), dtype), Warm.start(num_arms, runs_shape, dtype))
+    def start(cls, num_arms: int, runs_shape: tuple[int, ...], delay_adapted: bool = False) -> "FTRLState":
+        zeros = jnp.zeros((num_arms, *runs_shape), float_dtype())
+        return cls(zeros, Warm.start(num_arms, runs_shape, zeros.dtype), zeros if delay_adapted else None)
 
     def add(self, estimate: jax.Array) -> "FTRLState":
         """The state after adding a loss estimate ``[K, ...]``."""
-        return FTRLState(self.loss_estimates + estimate, self.warm)
+        return FTRLState(self.loss_estimates + estimate, self.warm, self.probabilities)
 
     def add_weighted(self, observation: Observation) -> "FTRLState":
-        """The state after adding the importance-weighted loss of the played arm."""
-        return self.add(observation.loss_estimate(self.loss_estimates.shape[0]))
+        """The state after adding the importance-weighted loss of the played arm, or its delay-adapted estimate."""
+        return self.add(observation.loss_estimate(self.loss_estimates.shape[0], floor=self.probabilities))
 
 
 class FTRL(ImportanceWeighted[State]):
     """Followers of the leader regularised by the Tsallis and the negative entropy, whose rates theory and gradients read."""
+
+    estimator: str = "iw"  # "delay-adapted": losses are divided by max{x at the action, x at the arrival}
+
+    @property
+    def importance_weighted(self) -> bool:
+        """Not with the delay-adapted estimator, whose divisor depends on the losses that arrived in between."""
+        return self.estimator != "delay-adapted"
 
     def inverse_rates(self, state: State, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
@@ -62,12 +70,14 @@ def follow_leader(
     state: FTRLState, tsallis: ArrayLike, entropy: ArrayLike, solver: Callable = hybrid_argmin_warm
 ) -> tuple[jax.Array, FTRLState]:
     """The regularised leader's probabilities ``[K, ...]`` at inverse rates a = ``tsallis`` and b = ``entropy``."""
+    adapted = state.probabilities is not None
     if state.loss_estimates.shape[0] == 1:
-        return jnp.ones_like(state.loss_estimates), state
+        ones = jnp.ones_like(state.loss_estimates)
+        return ones, dataclasses.replace(state, probabilities=ones) if adapted else state
     shift = constant_min(state.loss_estimates)
     losses = state.loss_estimates - shift
     probabilities, warm = solver(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
-    return probabilities, FTRLState(losses, warm)
+    return probabilities, FTRLState(losses, warm, probabilities if adapted else None)
 
 
 @jax.custom_jvp

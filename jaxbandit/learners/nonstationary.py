@@ -1,6 +1,6 @@
 """Means that move: UCB1 and Thompson sampling on recent plays alone, or on all with weights that fall with their age.
 
-The age of a play is counted from when it was made, not from when its feedback came: late feedback tells of old means.
+The age of an observation counts from its action, not from its arrival: delayed feedback describes old means.
 """
 
 from typing import Any
@@ -131,7 +131,7 @@ class SlidingWindowUCB(Learner):
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\min(t, W) / S_i}
 
     with :math:`S_i` the plays of arm i in rounds t - W … t - 1 whose feedback has arrived, and :math:`\\bar\\ell_i` their mean loss.
-    Arms without one come first; ties break at random. Under delays, W must be well above the longest.
+    Arms without one are chosen first; ties break at random. Under delays, W must be well above the longest.
 
     Args:
       window: W (static).

@@ -18,13 +18,13 @@ MOST_PLAYS = 2.0**30  # a phase is never longer
 class ODAAFState:
     active: jax.Array  # [K, ...] bool
     done: jax.Array  # [K, ...] int32, plays of each arm that counted, in all phases
-    rewards: jax.Array  # [K, ...] what came in the rounds of these plays
+    rewards: jax.Array  # [K, ...] the sum that arrived in these rounds
     error: jax.Array  # [K, ...] what rounding took from it
     phase: jax.Array  # [...] int32, m
     length: jax.Array  # [...] int32, n_m
     before: jax.Array  # [...] int32, n_{m-1}
     bridge: jax.Array  # [...] int32, rounds between two phases that are left
-    counted: jax.Array  # [...] int32, the arm to which what comes in this round is counted, -1: none
+    counted: jax.Array  # [...] int32, the arm that arrivals of this round are attributed to, -1: none
 
 
 @pytree_dataclass
@@ -40,7 +40,7 @@ class ODAAF(Learner):
 
     the stretches are so long that what is counted wrongly at their ends does not matter. Then the arms whose mean reward is more than
     :math:`\\tilde\\Delta` below the best are dropped, and the best of those left is played :math:`n_m - n_{m-1}` rounds of which nothing is
-    used (the paper says an arm of them; with the best one its figure comes out). ``observe`` uses rewards only, not the arm or round of an observation.
+    used (the paper: any of them; the best one reproduces its figure). ``observe`` uses rewards only, not the arm or round of an observation.
 
     The paper's formula has m where its figure has m + 1, as here. L is at least 0, and :math:`n_m > n_{m-1}`.
 

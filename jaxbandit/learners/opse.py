@@ -30,7 +30,7 @@ class OptimisticPessimisticElimination(Learner):
        \\frac{1}{n_i}\\Big(\\sum \\ell\\Big) - r_i \\;\\le\\; \\mu_i \\;\\le\\;
        \\frac{1}{n_i}\\Big(\\sum \\ell + m_i\\Big) + r_i, \\quad r_i = \\sqrt{2 \\log T / n_i}
 
-    with sums over what has come of the :math:`n_i` plays of arm i; the :math:`m_i` missing ones lost nothing in the lower bound
+    with sums over the observed losses of the :math:`n_i` rounds of arm i; the :math:`m_i` missing ones lost nothing in the lower bound
     and 1 in the upper. The active arms are played in turn; before each sweep the arms whose lower bound is above the smallest
     upper one are dropped.
 

@@ -5,7 +5,7 @@ threshold that never falls, so the ages that pass are those of the plays 1 … P
 play is examined a round, and a play that arrives later was left out exactly if s <= P.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -54,10 +54,6 @@ class SkippingState:
     ftrl: FTRLState
     waiting: Waiting
 
-    @classmethod
-    def start(cls, num_arms: int, runs_shape: tuple[int, ...]) -> "SkippingState":
-        return cls(FTRLState.start(num_arms, runs_shape), Waiting.start(runs_shape))
-
 
 @pytree_dataclass
 class ZimmertSeldin(FTRL):
@@ -78,6 +74,7 @@ class ZimmertSeldin(FTRL):
       skipping: the advanced tuning (static).
       tsallis_scale: multiplies √t.
       entropy_scale: multiplies 1/γ_t, and with it the longest wait that counts.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jax, jaxbandit as jb
     >>> from jaxbandit.learners.skipping import ZimmertSeldin
@@ -92,6 +89,7 @@ class ZimmertSeldin(FTRL):
     skipping: bool = static(default=False)
     tsallis_scale: ArrayLike = multiplier()
     entropy_scale: ArrayLike = multiplier(low=0.0)
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
 
     @property
     def watches_plays(self) -> bool:
@@ -99,14 +97,16 @@ class ZimmertSeldin(FTRL):
 
     @property
     def adds_only(self) -> bool:
-        return not self.skipping  # else an arrival is looked up among the plays examined so far
+        # With skipping an arrival is looked up among the plays examined so far; "delay-adapted" divides by probabilities of the state.
+        return not self.skipping and self.estimator == "iw"
 
     @property
     def _adds_at_arm(self) -> bool:
         return self.adds_only
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
-        return SkippingState.start(num_arms, runs_shape) if self.skipping else FTRLState.start(num_arms, runs_shape)
+        ftrl = FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
+        return SkippingState(ftrl, Waiting.start(runs_shape)) if self.skipping else ftrl
 
     def act(self, state: PyTree, round: Round) -> tuple[jax.Array, Any, Any]:
         if not self.skipping:
@@ -169,7 +169,7 @@ class RobustBestOfBothWorlds(FTRL):
     watches_plays: ClassVar[bool] = True
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> SkippingState:
-        return SkippingState.start(num_arms, runs_shape)
+        return SkippingState(FTRLState.start(num_arms, runs_shape), Waiting.start(runs_shape))
 
     def act(self, state: SkippingState, round: Round) -> tuple[jax.Array, Any, SkippingState]:
         num_arms, dtype = state.ftrl.loss_estimates.shape[0], float_dtype()

@@ -1,4 +1,4 @@
-"""A state is seen at once, the loss comes late: exponential weights that weigh a loss by how likely its state was, not its arm."""
+"""Intermediate observations: exponential weights with importance weights of states in place of arms."""
 
 from typing import Any
 
@@ -48,8 +48,11 @@ class StateExp3(ByStates):
        x_t \\propto \\exp(-\\eta \\hat L_t), \\quad \\hat\\ell_t(a) = \\frac{P(s_t|a)}{q_t(s_t)}\\,\\ell_t, \\quad
        q_t(s) = \\sum_a x_t(a) P(s|a), \\quad \\eta = \\sqrt{\\frac{2 \\log K}{(S + d) T}}
 
-    A loss tells of every arm that may lead to its state: the variance grows with the number S of states, not of arms. The analysed form
-    is ``BOLD(StateExp3(transitions, T/(d + 1), 0), capacity=d + 1)``, d + 1 copies that take turns and see no delay:
+    A loss updates every arm that may lead to its state: the variance grows with the number S of states, not of arms.
+
+    Two forms are analysed. Without copies the regret bound :func:`jaxbandit.theory.bounds.state_exp3_single` holds for a fixed delay d
+    and :math:`\\eta \\le 1/(e(d+1))`. The rate above fulfils this from :math:`T \\ge 2e^2(d+1)^2\\log K/(S+d)` on; below, a warning is given.
+    ``BOLD(StateExp3(transitions, T/(d + 1), 0), capacity=d + 1)``, d + 1 copies that take turns, has
     :func:`jaxbandit.theory.bounds.state_exp3`.
 
     Args:
@@ -65,7 +68,7 @@ class StateExp3(ByStates):
     ...             jb.delays.Fixed(10), rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
     (8,)
 
-    Reference: Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026 (its program and its numbers were read).
+    Reference: Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026 (text, program and numbers were read).
     """
 
     transitions: Numbers = given("transitions", high=1.0, axes="KS")

@@ -1,13 +1,13 @@
 """FTRL with the regulariser of MZS22 and inverse rates that fall towards the horizon."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass
+from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass, static
 from jaxbandit.learners.base import Observation, Round, multiplier
 from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, patient_argmin_warm, scaled_sqrt
 
@@ -31,14 +31,16 @@ class TaperedFTRL(FTRL):
     After round :math:`T` the horizon is doubled, as often as needed: :math:`w_t = (T' - t + 1)/T'` with :math:`T' = 2^k T \ge t`. The loss
     estimates are kept, so that a horizon that is too short is not ruinous.
 
-    No regret bound is proved: the analysis of MZS22 needs inverse rates that do not fall. The rates were found by search.
-    A tuned constant rate (:class:`DelayedExponentialWeights` with ``scale``) has nearly the same trade-off, see ``docs/frontier.md``.
+    For :math:`p < 1` and a fixed delay d the adversarial regret is :math:`O(\sqrt{KT} + \sqrt{dT \log K})`, with constants in
+    ``docs/notes/taper_bound.md``. No stochastic bound is proved. The rates were found by search. A tuned constant rate
+    (:class:`DelayedExponentialWeights` with ``scale``) has nearly the same trade-off, see ``docs/frontier.md``.
 
     Args:
       horizon: :math:`T`, the number of rounds.
       robustness: :math:`\kappa`.
       power: :math:`p`, how fast the inverse rates fall; 0 for no taper.
       tsallis_scale: the 1.2.
+      estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
     >>> result = jb.simulate(jb.TaperedFTRL(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8, seed=0)
@@ -53,11 +55,15 @@ class TaperedFTRL(FTRL):
     robustness: ArrayLike = number(default=0.5, low=1e-3, high=1e3)
     power: ArrayLike = number(default=0.5, high=4.0)
     tsallis_scale: ArrayLike = multiplier(default=1.2)
-    adds_only: ClassVar[bool] = True
+    estimator: Literal["iw", "delay-adapted"] = static(default="iw")
     _adds_at_arm: ClassVar[bool] = True
 
+    @property
+    def adds_only(self) -> bool:
+        return self.estimator == "iw"  # the other divides by probabilities of the state
+
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
-        return FTRLState.start(num_arms, runs_shape)
+        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
 
     def inverse_rates(self, state: PyTree, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         scale = self.robustness * remaining(round.time, jnp.asarray(self.horizon)) ** self.power

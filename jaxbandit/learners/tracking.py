@@ -26,7 +26,7 @@ class LimitedTracking(Wrapper):
 
     .. math:: p = \\min\\Big\\{1, \\frac{C}{8(H + 1)}\\Big\\}
 
-    H bounds the number of outstanding observations, so that capacity is nearly always available. What comes of a tracked play counts 1/p
+    H bounds the number of outstanding observations, so that capacity is nearly always available. The loss of a tracked round counts 1/p
     times in the loss estimates of the base (:meth:`Observation.loss_estimate`); a base that averages what it sees, such as UCB1, needs no
     such weight and takes none. The base knows how many plays are outstanding, tracked or not: that a play has come to its end is seen even
     where its loss is not.

@@ -1,6 +1,6 @@
 """Tsallis-INF, which ignores delays: the learner to beat where losses are stochastic and delays harmless."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +25,10 @@ class TsallisINF(FTRL):
     ``"iw"``: :math:`a_t = \\sqrt t`, :math:`\\hat\\ell_i = 1\\{I = i\\}\\, \\ell / x_i`.
     ``"rv"``: :math:`a_t = \\sqrt t / 2`, and for **every** arm
     :math:`\\hat\\ell_i = 1\\{I = i\\}(\\ell - B_i)/x_i + B_i` with :math:`B_i = \\tfrac12 1\\{x_i \\ge 16/t\\}`, x and t of the round of the action.
+    ``"delay-adapted"``: as ``"iw"``, divided by the larger of :math:`x_i` at the action and at the arrival.
 
     Args:
-      estimator: importance weighted ``"iw"`` or reduced variance ``"rv"`` (static).
+      estimator: importance weighted ``"iw"``, reduced variance ``"rv"`` or ``"delay-adapted"`` (static).
       scale: multiplies a_t.
       threshold: the 16 of the reduced-variance estimator.
 
@@ -39,32 +40,35 @@ class TsallisINF(FTRL):
     Reference: Zimmert & Seldin, *Tsallis-INF: An Optimal Algorithm for Stochastic and Adversarial Bandits*, JMLR 2021.
     """
 
-    estimator: Literal["iw", "rv"] = static(default="iw")
+    estimator: Literal["iw", "rv", "delay-adapted"] = static(default="iw")
     scale: ArrayLike = multiplier()
     threshold: ArrayLike = number(default=16.0)
-    adds_only: ClassVar[bool] = True
+
+    @property
+    def adds_only(self) -> bool:
+        return self.estimator != "delay-adapted"  # which divides by probabilities of the state
 
     @property
     def _adds_at_arm(self) -> bool:
         return self.estimator == "iw"  # the other adds its baseline to every arm
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
-        return FTRLState.start(num_arms, runs_shape)
+        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
 
     def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
         probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
-        return probabilities, () if self.estimator == "iw" else _packed(self._is_common(round, probabilities)), state
+        return probabilities, _packed(self._is_common(round, probabilities)) if self.estimator == "rv" else (), state
 
     def inverse_rates(self, state: FTRLState, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         tsallis = jnp.sqrt(round.time) * self.scale
-        tsallis = tsallis if self.estimator == "iw" else tsallis / 2
+        tsallis = tsallis / 2 if self.estimator == "rv" else tsallis
         return tsallis, jnp.zeros_like(tsallis)
 
     def jumps_far(self) -> bool:
-        return bool(np.min(self.scale) < (SLOW if self.estimator == "iw" else 2 * SLOW))
+        return bool(np.min(self.scale) < (2 * SLOW if self.estimator == "rv" else SLOW))
 
     def baseline(self, round: Round, probabilities: jax.Array) -> jax.Array:
-        if self.estimator == "iw":
+        if self.estimator != "rv":
             return super().baseline(round, probabilities)
         # A step of the value, a ramp of the derivative: the expected regret is smooth, because runs meet the threshold at all places.
         x = jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny)
@@ -75,7 +79,7 @@ class TsallisINF(FTRL):
         return probabilities >= self.threshold / round.time
 
     def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
-        if self.estimator == "iw":
+        if self.estimator != "rv":
             return state.add_weighted(observation)
         num_arms = state.loss_estimates.shape[0]
         baseline = 0.5 * _unpacked(observation.memo, num_arms).astype(state.loss_estimates.dtype)
@@ -83,7 +87,7 @@ class TsallisINF(FTRL):
 
 
 def _packed(flags: jax.Array) -> jax.Array:
-    """``[K, ...]`` flags as bits ``[⌈K/32⌉, ...]``: what waits with a play is looked up for each run, which costs by the word."""
+    """``[K, ...]`` flags as bits ``[⌈K/32⌉, ...]``: the memo of an outstanding observation is gathered for each run, at a cost per word."""
     rows = []
     for first in range(0, flags.shape[0], 32):
         group = flags[first : first + 32].astype(jnp.uint32)

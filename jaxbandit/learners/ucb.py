@@ -63,7 +63,7 @@ class DelayedUCB1(Learner):
 
     .. math:: I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log t / S_i}
 
-    with :math:`S_i` the number of observations of arm i and :math:`\\bar\\ell_i` their mean loss. Unobserved arms come first, and
+    with :math:`S_i` the number of observations of arm i and :math:`\\bar\\ell_i` their mean loss. Unobserved arms are chosen first, and
     ties break at random: otherwise the first arm would be played until its first feedback arrives.
 
     Args:
@@ -99,7 +99,7 @@ class KLUCB(Learner):
     .. math:: I_t \\in \\arg\\max_i \\; \\max\\{q : S_i\\, \\mathrm{kl}(1 - \\bar\\ell_i, q) \\le \\alpha \\log t\\}
 
     with kl the divergence of two Bernoulli distributions, :math:`S_i` the number of observations of arm i and :math:`\\bar\\ell_i` their mean loss.
-    Unobserved arms come first; ties break at random.
+    Unobserved arms are chosen first; ties break at random.
 
     Args:
       alpha: multiplies log t; 1 in theory and practice.
@@ -134,7 +134,7 @@ STEPS = {jnp.dtype(jnp.float32): 3, jnp.dtype(jnp.float64): 4}  # of Halley's me
 def lowest_mean_logit(mean: jax.Array, rest: jax.Array, level: ArrayLike) -> jax.Array:
     """log(q/(1 - q)) of the smallest q with kl(mean, q) <= level, for ``mean`` in [0, 1], ``rest`` = 1 - mean, ``level`` >= 0.
 
-    The logit keeps the digits of q next to 0 and next to 1, where float32 could not tell two values of q apart. With
+    The logit keeps the digits of q next to 0 and next to 1, where float32 cannot distinguish two values of q. With
     u = log(mean/q) the condition is mean·u - rest·log(1 + mean(1 - e^{-u})/rest) = level. The left side is convex in u, its
     slope is gone/(rest + gone) with gone = mean - q, and it is solved by Halley's method from the right of the root. It starts at
     the smaller of two upper bounds: one from kl >= (mean - q)²/2v with v the largest variance between q and mean, where q is at

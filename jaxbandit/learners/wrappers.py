@@ -12,7 +12,18 @@ from jaxbandit._core import randomness
 from jaxbandit._core.arms import constant_min, one_hot, pick
 from jaxbandit._core.fields import PyTree, float_dtype, named, pytree_dataclass, show, static
 from jaxbandit._core.ring import read_row, write_own_row
-from jaxbandit.learners.base import Learner, Observation, ReadsSignals, Round, as_learner, signalled, signals_read
+from jaxbandit.learners.base import (
+    FullInformation,
+    Learner,
+    Observation,
+    ReadsDelays,
+    ReadsSignals,
+    Round,
+    as_learner,
+    is_a,
+    signalled,
+    signals_read,
+)
 from jaxbandit.learners.decision import decide
 
 
@@ -42,6 +53,12 @@ class Wrapper(ReadsSignals):
             raise ValueError(
                 f"{name}(base={base}(…)): the base would see no signals here, which {base} reads; BOLD hands them on"
             )
+        for kind, needs in ((ReadsDelays, "the delay of an action"), (FullInformation, "the losses of all arms")):
+            if is_a(self.inner, kind):
+                name, base = type(self).__name__, type(self.base).__name__
+                raise ValueError(
+                    f"{name}(base={base}(…)): {base} requires {needs}, which a base does not get; use {base}(…) itself"
+                )
 
 
 class Sized(Wrapper):
@@ -64,13 +81,13 @@ class Dialogue:
     memo: PyTree  # the base's memo of its last answer
     arm: jax.Array  # [...] int32, the arm the base named last
     probability: jax.Array  # [...] of that arm in that answer
-    clock: jax.Array  # [...] int32, how many questions were asked: the base's round
+    clock: jax.Array  # [...] int32, the number of decisions of the base: its round
     fed: jax.Array  # [K, ...] int32, how many losses of each arm the base was fed
 
 
 @pytree_dataclass
 class QPMDState:
-    """The base, and the losses it has not asked for yet."""
+    """The base, and the losses that it has not observed yet."""
 
     dialogue: Dialogue
     queue: jax.Array  # [capacity * K, ...], row (n % capacity) * K + i: the n-th loss (from 0) of arm i that arrived
@@ -83,11 +100,11 @@ class QPMD(Sized):
     """QPM-D: a learner without delays, fed from a queue of arrived losses per arm.
 
     The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
-    gets the oldest one as if it came at once, and names its next arm; if losses of that arm wait in its queue, it gets
+    observes the oldest one as if it were not delayed, and names its next arm; if losses of that arm are in its queue, it gets
     the oldest of those without a play, and so on. The base's rounds are its questions, one play or none for each.
 
     A queue grows only while its arm is not played, hence to one more than the most plays ever outstanding; K queues of d + 1
-    losses can be asked for in one round at most. The answer is an arm, so the derivative in the base's hyperparameters is 0.
+    losses can be observed by the base in one round at most. The answer is an arm, so the derivative in the base's hyperparameters is 0.
 
     Args:
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
@@ -174,7 +191,7 @@ class QPMD(Sized):
 
 @pytree_dataclass
 class BOLDState:
-    """The copies of the base, and which of them wait."""
+    """The copies of the base, and which of them have outstanding feedback."""
 
     base: Any  # the base's state, [capacity, K, ...] and [capacity, ...]
     clock: jax.Array  # [capacity, ...] int32, how many plays each copy made
@@ -187,7 +204,7 @@ class BOLDState:
 class BOLD(Sized):
     """BOLD: one copy of a learner without delays per outstanding observation.
 
-    In each round the free copy with the smallest number acts, and then waits for the feedback. A copy has its own
+    In each round the free copy with the smallest number acts, and is then busy until its feedback arrives. A copy has its own
     rounds and no delay. With d + 1 copies each learns from one round in d + 1, so the
     regret is that of d + 1 learners over T/(d + 1) rounds. Lost feedback costs a copy for good.
 
@@ -216,7 +233,7 @@ class BOLD(Sized):
 
     def act(self, state: BOLDState, round: Round) -> tuple[jax.Array, Any, BOLDState]:
         numbers = jnp.arange(self.capacity, dtype=jnp.float32).reshape(self.capacity, *[1] * state.needed.ndim)
-        # If all wait, the last copy plays again although it waits: wrong, but finite, and `needed` tells.
+        # If all are busy, the last copy acts again: wrong, but finite, and `needed` reports it.
         copy = constant_min(jnp.where(state.waits, self.capacity - 1, numbers)).astype(jnp.int32)
         clock = read_row(state.clock, copy) + 1
         probabilities, memo, base = self.inner.act(read_row(state.base, copy), undelayed(clock, round.words))

@@ -1,4 +1,4 @@
-"""Logs of live systems: who was shown what, when, and when the conversion came, if it came."""
+"""Logs of live systems: actions with their times, and the times of their conversions, if any."""
 
 from jaxbandit.logs.log import Log, example, load_log
 

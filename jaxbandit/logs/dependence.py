@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import scipy.special
 
-ENOUGH = 20  # conversions of each arm, below which a test that finds nothing says little
+ENOUGH = 20  # conversions of each arm, below which a negative test is inconclusive
 LEVEL = 0.05
 BINS = 10
 STRENGTHS = np.geomspace(1, 1000, 31)  # conversions that the pooled delays may be worth
@@ -26,7 +26,7 @@ class Dependence:
 
     @property
     def differs(self) -> bool | None:
-        """True: the delays differ by arm; False: no difference was found; None: the log has too few conversions to tell."""
+        """True: the delays differ by arm; False: no difference was found; None: the log has too few conversions."""
         if self.p_value < LEVEL:
             return True
         return None if self.conversions.min() < ENOUGH else False
@@ -72,7 +72,7 @@ def _kruskal_wallis(which: np.ndarray, values: np.ndarray, num_arms: int) -> flo
 
 
 def pooling(which: np.ndarray, delays: np.ndarray, num_arms: int) -> np.ndarray:
-    """How likely each of ``STRENGTHS`` is: the number m of conversions that the pooled delays are worth in the law of an arm.
+    """Posterior probabilities of ``STRENGTHS``: the number m of conversions that the pooled delays count for in each arm.
 
     The delays of an arm are a draw from a Dirichlet process around the pooled ones with concentration m. The posterior of m is
     computed on ``BINS`` quantile bins, from a prior that is uniform in log m.
@@ -106,7 +106,7 @@ def by_arm(which: np.ndarray, waits: np.ndarray, strength: np.ndarray, num_arms:
     found = np.empty((num_arms, points), waits.dtype)
     for arm in range(num_arms):
         own = which == arm
-        share = float((strength * own.sum() / (own.sum() + STRENGTHS)).sum())  # of the arm's own conversions in its law
+        share = float((strength * own.sum() / (own.sum() + STRENGTHS)).sum())  # of the arm's own conversions in its delay model
         weights = np.full(len(waits), (1 - share) / len(waits))
         weights[own] += share / max(own.sum(), 1)
         found[arm] = quantiles(waits, weights, levels)

@@ -67,7 +67,7 @@ class Log:
     window: int | None  # nanoseconds; None: all rows have feedback
     dependence: Dependence  # whether the delays of conversions differ by arm
     duplicates: int  # rows that repeat an earlier one in all columns, whether they were dropped or not
-    cautions: tuple[str, ...]  # what may be wrong with the log or with how it is read
+    cautions: tuple[str, ...]  # possible problems of the log or of how it is read
     scale: float  # rewards were divided by it
     rates: Rates = dataclasses.field(repr=False)  # the posterior of the conversion rates
     outcomes: Outcomes = dataclasses.field(repr=False)  # the rows whose outcome is known
@@ -187,8 +187,9 @@ def load_log(
       feedback: the column with the times of the feedback, empty where there was none.
       loss, reward: a column with numbers in [0, 1] for the rows with feedback; without one, feedback is a reward of 1.
       scale: rewards such as revenue are divided by it, and those above 1 then count as 1. A scale just above most rewards lets
-        learners tell arms apart; a scale equal to the one largest reward of a heavy tail makes all others look alike.
-      window: how long a conversion is waited for: ``"7d"``, ``"36h"``, ``"90m"``, a ``timedelta``, or a number in the log's unit.
+        learners distinguish arms; a scale equal to the one largest reward of a heavy tail makes all others look alike.
+      window: the attribution window of a conversion: ``"7d"``, ``"36h"``, ``"90m"``, a ``timedelta``, or a number in the log's
+      unit.
         Needed if any feedback time is empty.
       unit: of times that are numbers: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; None: guessed from their size as times since
         1970, actions and feedback together, and seconds if they are small. Other times are ISO 8601, with a zone in all rows or in
@@ -260,9 +261,10 @@ def load_log(
 
 
 def example() -> Path:
-    """A log that comes with the package: 8,000 clicks on four campaigns in three weeks, and which of them converted when.
+    """The path of an example log: 8,000 clicks on four campaigns in three weeks, with the times of their conversions.
 
-    Its columns are ``campaign``, ``clicked_at`` and ``converted_at``. It is made up (``experiments/delay_trace/make_clicks.py``);
+    Its columns are ``campaign``, ``clicked_at`` and ``converted_at``. It is synthetic
+    (``experiments/delay_trace/make_clicks.py``);
     no person's data is in it.
 
     >>> import jaxbandit as jb
@@ -316,7 +318,7 @@ def _log(rows: LogRows, window: int | None, duplicates: int, scale: float) -> Lo
 def _delays(outcomes: Outcomes, window: int | None, num_arms: int) -> LossDependent:
     """Delays in rounds by outcome and arm.
 
-    With a window, that there was no conversion is observed when it closes, whatever the arm: these delays are pooled.
+    Where no failure is reported before the window closes, their delays do not depend on the arm and are pooled.
     """
 
     def law(part: np.ndarray, pooled: bool) -> Empirical:
@@ -328,11 +330,12 @@ def _delays(outcomes: Outcomes, window: int | None, num_arms: int) -> LossDepend
         return EmpiricalByArm(by_arm(which, waits, pooling(which, lengths, num_arms), num_arms, POINTS))
 
     hit = outcomes.converted
-    return LossDependent(no_conversion=law(~hit, window is not None), conversion=law(hit, False), threshold=1.0)
+    closing = window is not None and bool((outcomes.lengths[~hit] >= window).all())
+    return LossDependent(no_conversion=law(~hit, closing), conversion=law(hit, False), threshold=1.0)
 
 
 def _about_window(arms: list[str], which: np.ndarray, came: np.ndarray, in_time: np.ndarray, use: np.ndarray) -> Iterator[str]:
-    """A caution if many conversions come after the window, with the arm that would be the best if they counted."""
+    """A caution if many conversions arrive after the window, with the arm that would be the best if they counted."""
     recorded = use & (came != NO_TIME)
     late = recorded & ~in_time
     share = late.sum() / max(recorded.sum(), 1)
@@ -359,7 +362,7 @@ def _about_scale(given: np.ndarray, came: np.ndarray) -> Iterator[str]:
 
 
 def _coincidences(rows: LogRows) -> float:
-    """About how many rows repeat an earlier one by chance: same arm, same tick of the clock with which the log was written."""
+    """The expected number of repeated rows by chance: same arm, same tick of the clock with which the log was written."""
     tick, span = np.gcd.reduce(np.diff(rows.acted)), max(np.ptp(rows.acted), 1)
     return float((np.unique(rows.arms, return_counts=True)[1] ** 2.0).sum() / 2 * tick / span)
 

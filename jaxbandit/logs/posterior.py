@@ -1,4 +1,4 @@
-"""What a log leaves open about rates, rewards and delays: draws from a hierarchical posterior, with partial pooling across arms.
+"""The posterior of rates, rewards and delays given a log: hierarchical, with partial pooling across arms.
 
 Conversion rates of the arms are draws from one Beta distribution whose mean and strength are unknown too. Delays and rewards of the
 conversions of an arm are a draw from a Dirichlet process around those of all arms, whose concentration is unknown.
@@ -81,7 +81,7 @@ def fit_rates(outcomes: Outcomes, num_arms: int) -> Rates:
 
 
 class Draws(NamedTuple):
-    """Draws of everything that the log leaves open."""
+    """Posterior draws of rates, rewards and delays."""
 
     rates: np.ndarray  # [K, count] conversion rates
     values: np.ndarray | None  # [K, N, count] rewards of conversions; None: all are 1

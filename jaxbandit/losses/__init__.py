@@ -6,11 +6,12 @@ for each run if the class says ``needs_key``. Rounds count from 1. Your own mode
 declares all members.
 """
 
-from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals
+from jaxbandit.losses.base import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals
 from jaxbandit.losses.bernoulli import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
-from jaxbandit.losses.states import IntermediateStates
+from jaxbandit.losses.repeated_game import RepeatedGame
+from jaxbandit.losses.states import ClickThenPurchase, IntermediateStates
 from jaxbandit.losses.table import Table
 from jaxbandit.losses.zero_inflated import ZeroInflated
 
@@ -25,13 +26,17 @@ REGISTRY: dict[str, type[Losses]] = {
     "drifting": Drifting,
     "corrupted": Corrupted,
     "intermediate-states": IntermediateStates,
+    "click-then-purchase": ClickThenPurchase,
     "zero-inflated": ZeroInflated,
+    "repeated-game": RepeatedGame,
 }
 
 __all__ = [
     "REGISTRY",
+    "AdaptiveLosses",
     "Bernoulli",
     "Beta",
+    "ClickThenPurchase",
     "ClippedNormal",
     "Corrupted",
     "DelayMatchedSwitching",
@@ -39,6 +44,7 @@ __all__ = [
     "Drifting",
     "IntermediateStates",
     "Losses",
+    "RepeatedGame",
     "ShowsSignals",
     "StochasticallyConstrained",
     "Switching",

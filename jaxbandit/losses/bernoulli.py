@@ -82,7 +82,7 @@ class StochasticallyConstrained(DifferentiableLosses):
         return self.arms
 
     def prepare(self) -> "StochasticallyConstrained":
-        """The law with a table of the rounds before each phase, where ``growth`` is known."""
+        """The loss model with a table of the rounds before each phase, where ``growth`` is known."""
         if not is_concrete(self.growth):
             return self
         growth = np.asarray(self.growth, float_dtype())  # [], or [runs]
@@ -181,8 +181,12 @@ class Switching(DifferentiableLosses):
             )
 
     def expected(self, t: jax.Array) -> jax.Array:
-        phase = (jnp.asarray(self.starts) <= t).sum() - 1
-        return jnp.asarray(self.means)[phase]
+        phase = (jnp.asarray(self.starts) <= t).sum(0) - 1  # [], or [runs] if the starts differ by run
+        means = jnp.asarray(self.means)
+        if phase.ndim == 0:
+            return means[phase]
+        rows = means if means.ndim == 3 else means[..., None]  # [P, K, runs or 1]
+        return jnp.where((jnp.arange(rows.shape[0])[:, None] == phase)[:, None], rows, 0).sum(0)
 
     def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         return coin(self.expected(t), arm, noise)

@@ -58,7 +58,7 @@ class Beta(WithMeans):
 class ClippedNormal(WithMeans):
     """Normal losses clipped to [0, 1].
 
-    The clipping moves the mean: ``expected`` is the mean of the clipped law,
+    The clipping moves the mean: ``expected`` is the mean of the clipped distribution,
     :math:`1 - \\Phi(\\beta) + m(\\Phi(\\beta) - \\Phi(\\alpha)) - s(\\phi(\\beta) - \\phi(\\alpha))` with
     :math:`\\alpha = -m/s, \\beta = (1 - m)/s`.
 

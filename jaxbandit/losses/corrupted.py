@@ -1,4 +1,4 @@
-"""A law that an adversary meddles with."""
+"""Adversarial corruption of a loss model."""
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,11 @@ class Corrupted(DifferentiableLosses):
     """Adversarial corruption of a stochastic loss model, with a budget that is spent early.
 
     From round ``start`` on the adversary exchanges the best and the worst arm. A corrupted round costs the largest change
-    of a mean, :math:`\\max_i m_i - \\min_i m_i`; it goes on for as many rounds as ``budget`` pays for. The regret counts
+    of a mean, :math:`\\max_i m_i - \\min_i m_i`; it lasts for as many rounds as ``budget`` allows. The regret counts
     the corrupted losses, which is what the learner suffers.
 
     Args:
-      base: a law with constant means (Bernoulli, Beta, ClippedNormal).
+      base: a loss model with constant means (Bernoulli, Beta, ClippedNormal).
       budget: C ≥ 0, the total of the changes.
       start: first corrupted round.
 

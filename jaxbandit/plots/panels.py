@@ -85,7 +85,7 @@ def set_y_axis(panel: "Axes", values: np.ndarray, log: bool) -> None:
     """From 0, or from the smallest value where that is below; on a logarithmic axis from a little below the smallest above 0."""
     if log:
         panel.set_yscale("log")
-        # Regret may start at 0, or its band reach below: what is 5 decades below the largest tells nothing.
+        # Regret may start at 0, or its band reach below: values 5 decades below the largest are not shown.
         top = np.max(values, initial=1e-300)
         panel.set_ylim(bottom=0.7 * np.min(values[values > 1e-5 * top], initial=top))
     else:

@@ -51,6 +51,9 @@ ALGORITHMS: dict[str, Style] = {
     "qpm-d": Style("QPM-D", SKY, "^", DASHDOT),
     "colo": Style("CoLo", SKY, "D", DOTTED),
     "limited-tracking": Style("Limited tracking", SKY, "v", LONG),
+    "full-information": Style("Full information", SKY, "P", FINE),
+    "delayed-hedge": Style("Delayed Hedge", SKY, "X", TWO_DOTS),
+    "doubling-skipper": Style("Doubling Skipper", SKY, "<", LONG_SHORT),
     "zimmert-seldin": Style("ZS20", GREEN, "^", DASHDOT),
     "delayed-exp3": Style("Delayed Exp3", GREEN, "v", SOLID),
     "dew": Style("DEW", GREEN, "o", DASHED),
@@ -77,6 +80,7 @@ ALGORITHMS: dict[str, Style] = {
     "censored-thompson": Style("Censored Thompson sampling", VERMILION, "s", DASHED),
     "sliding-window-thompson": Style("Sliding-window Thompson sampling", VERMILION, "^", DASHDOT),
     "discounted-thompson": Style("Discounted Thompson sampling", VERMILION, "D", DOTTED),
+    "progressive-thompson": Style("Progressive Thompson sampling", VERMILION, "v", LONG),
     "uniform": Style("Uniform", GREY, "o", FINE),
 }
 

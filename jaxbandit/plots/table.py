@@ -125,7 +125,7 @@ class SweepTable:
         return [Group(self._name(axis, places, fields), places) for places in found.values()]
 
     def _name(self, axis: str, places: Sequence[int], fields: Sequence[str]) -> str:
-        """A label without the numbers that are drawn; where labels have nothing else in common, the name of learner or law."""
+        """A label without the numbers that are drawn; where labels have nothing else in common, the name of the learner or model."""
         texts = [self.labels[axis][place] for place in places]
         if len(texts) > 1:
             for field in fields:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def draw_outstanding(
     panel: "Axes", delays: Mapping[str, Delays], *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
 ) -> None:
-    """How many plays wait for feedback at the start of each round; see :func:`outstanding`."""
+    """The number of outstanding observations at the start of each round; see :func:`outstanding`."""
     for index, (label, law) in enumerate(delays.items()):
         sigma = optimal_skipping.outstanding(delays_of_run_0(law, rounds, key))
         colour, style = look(index)
@@ -36,7 +36,7 @@ def outstanding(delays: Mapping[str, Delays], *, ax: "Axes | None" = None, **opt
     """The number of plays whose feedback is outstanding, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
 
     Args:
-      delays: ``{label: law}``; laws that look at neither arm nor loss.
+      delays: ``{label: delay model}``; models that depend on neither arm nor loss.
       ax: a panel of yours to draw into; its figure is returned.
       options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
 
@@ -53,7 +53,7 @@ def outstanding(delays: Mapping[str, Delays], *, ax: "Axes | None" = None, **opt
 def draw_delay_histogram(
     panel: "Axes", delays: Delays, *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
 ) -> None:
-    """Shares of plays by delay, in bins that double, and of those whose feedback never comes; see :func:`delay_histogram`."""
+    """Shares of rounds by delay, in bins that double, and of missing feedback; see :func:`delay_histogram`."""
     drawn = delays_of_run_0(delays, rounds, key)
     came = drawn[drawn != NEVER]
     edges = np.append(0, 2 ** np.arange(int(came.max(initial=0)).bit_length() + 1))
@@ -67,10 +67,10 @@ def draw_delay_histogram(
 
 
 def delay_histogram(delays: Delays, *, ax: "Axes | None" = None, **options: Any) -> "Figure":
-    """How long feedback takes: bins 0, 1, 2–3, 4–7, …, and a hatched bar for what never comes.
+    """A histogram of delays: bins 0, 1, 2–3, 4–7, …, and a hatched bar for missing feedback.
 
     Args:
-      delays: a law that looks at neither arm nor loss, such as a :class:`jaxbandit.delays.Trace`.
+      delays: a delay model that depends on neither arm nor loss, such as a :class:`jaxbandit.delays.Trace`.
       ax: a panel of yours to draw into; its figure is returned.
       options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
 

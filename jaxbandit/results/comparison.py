@@ -104,12 +104,13 @@ def paired_differences(environments: Environments, limits: Mapping[str, tuple[fl
         if limits is None:
             mean, half, p = paired_test(values)
             reliable = half == 0 or len(values) >= max(FEW_RUNS, COCHRAN * skewness(values) ** 2)
-            found.append(Difference(name, one, other, len(values), mean, mean - half, mean + half, p, 1.0, bool(reliable)))
+            ends = float(mean - half), float(mean + half)
+            found.append(Difference(name, one, other, len(values), float(mean), *ends, float(p), 1.0, bool(reliable)))
         else:
             width = limits[name][1] - limits[name][0]
             level = LEVEL / len(pairs)
             ends = sequential.confidence_interval(values, (-width, width), level)
-            p = sequential.p_value(values, (-width, width), 0.0, level)
+            p = sequential.p_value(values, (-width, width))
             found.append(Difference(name, one, other, len(values), float(values.mean()), *ends, p, 1.0, True))
     adjusted = holm([one.p for one in found])
     return [dataclasses.replace(one, adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
@@ -142,7 +143,7 @@ class Comparison:
       samples: environment -> learner -> run ids and regrets.
       results: environment -> learner -> :class:`jaxbandit.Result`; empty where a dataset was compared.
       until: what ``until=`` asked for; None for a fixed number of runs.
-      reached: whether it was reached; None for a fixed number of runs.
+      reached: whether it was reached; None for a fixed number of runs, or where a sweep took the runs.
     """
 
     rounds: int
@@ -235,8 +236,8 @@ class Comparison:
             f"Pseudo-regret at round {self.rounds:,}, differences paired by run. Failed: more than 10 times the median (and 10)."
         )
         if self.until is not None:
-            ended = "reached" if self.reached else "not reached with these runs"
-            words += f" until={self.until}: {ended}; confidence sequences, differences simultaneous over all pairs."
+            ended = {None: "", True: " reached;", False: " not reached with these runs;"}[self.reached]
+            words += f" until={self.until}:{ended} confidence sequences, differences simultaneous over all pairs."
         elif not all(pair.reliable for pair in self.pairs):
             words += " †: too few runs for their skewness; add runs or use until=."
         return words

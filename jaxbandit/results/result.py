@@ -39,7 +39,7 @@ def _kept_as(program: dict[str, Any]) -> tuple[Any, ...]:
 def _axes(*names: str) -> dict[str, tuple[str, ...]]:
     """Marks a field of arrays with these axes: ``round`` can only be the first, ``run`` only the last; ``...`` are any others.
 
-    Cutting, joining and checking a Result read these marks. A field without ``round`` tells of all rounds up to the last.
+    Cutting, joining and checking a Result read these marks. A field without ``round`` covers all rounds up to the last.
     """
     return {"axes": names}
 
@@ -69,16 +69,16 @@ class Result:
     lost: np.ndarray = field(metadata=_axes("run"))
     # [runs] the worst |Σx - 1| the projection left, before scaling; 0 for learners without one
     residuals: np.ndarray = field(metadata=_axes("run"))
-    # leaves of the final state, to go on from; only those that ``per_run`` marks have the runs as last axis; empty: not kept
+    # leaves of the final state, from which to resume; only those that ``per_run`` marks have the runs as last axis; empty: not kept
     state: list[np.ndarray] = field(metadata=_axes("...", "run"))
     per_run: list[bool]
     # the id of the first run
     first_run: int
     # marks of learner, losses, delays, key and measure, see jaxbandit._provenance.identity.fingerprint
     identity: dict[str, str]
-    # [C, K, runs], if asked for
+    # [C, K, runs], if requested
     probabilities: np.ndarray | None = field(default=None, metadata=_axes("round", "arm", "run"))
-    # name -> [C, ..., runs], what ``measure`` asked for
+    # name -> [C, ..., runs], by ``measure``
     measured: dict[str, np.ndarray] = field(default_factory=dict, metadata=_axes("round", "...", "run"))
     program: dict[str, Any] = field(
         default_factory=dict

@@ -15,7 +15,7 @@ LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """What ``until=`` asks for."""
+    """The criterion given by ``until=``."""
 
     kind: Literal["absolute", "relative", "decided"]
     width: float = math.nan  # half of an interval, or its ratio to the mean
@@ -56,7 +56,7 @@ class Stopping:
     looking at them. Student's interval, :meth:`jaxbandit.Result.estimate`, is shorter and does not.
     """
 
-    until: str  # as it was asked for
+    until: str  # as given
     reached: bool  # whether the interval is short enough; if not, there were too few runs
     mean: float
     low: float  # of the 95% interval

@@ -42,5 +42,5 @@ class ResultSummary:
             *([("note", self.note)] if self.note else []),
             ("mean delay of a play, in rounds", number(self.mean_delay)),
             ("most plays waiting at once", f"{self.outstanding_max:,}"),
-            ("feedback that never comes, of all plays", share(self.lost, self.runs * self.rounds)),
+            ("missing feedback, share of all rounds", share(self.lost, self.runs * self.rounds)),
         ]

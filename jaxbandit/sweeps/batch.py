@@ -1,4 +1,4 @@
-"""What a worker is handed and gives back: some blocks of one cell over one segment of rounds, free of files."""
+"""The input and output of a worker: some blocks of one cell over one segment of rounds, without files."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ import jax
 import numpy as np
 
 from jaxbandit._checks.inputs import given_key
+from jaxbandit._core.fields import arms_first
 from jaxbandit._engine.blocks import start
 from jaxbandit._engine.packing import Part, play_packed
 from jaxbandit._engine.player import Player
-from jaxbandit._engine.simulation import Stretch, simulate
+from jaxbandit._engine.simulation import Stretch, simulate_runs
 from jaxbandit._io.progress import Progress
 from jaxbandit._provenance.environment import differences, environment
 from jaxbandit._provenance.identity import fingerprint
@@ -21,11 +22,11 @@ from jaxbandit.sweeps.plan import Cell, measurements
 
 
 class NotFiniteError(ArithmeticError):
-    """A result has infinite values or values that are no number."""
+    """A result has infinite or NaN values."""
 
 
 class WorkerError(RuntimeError):
-    """A worker would compute other numbers than the process that writes the store."""
+    """A worker whose environment or code differs from that of the process that writes the store."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Batch:
     cell: Cell
     first_block: int
     blocks: int
-    start: int  # rounds already played
+    start: int  # rounds already simulated
     stop: int
     record: Sequence[int]
     seed: int
@@ -46,26 +47,29 @@ class Batch:
 
 
 def play(batch: Batch, progress: bool | Progress = False) -> list[Result]:
-    """The results of a batch, one for each block; the same bits however blocks are put together."""
+    """The results of a batch, one for each block; bitwise identical for any grouping of blocks."""
     _check_worker(batch)
-    result = simulate(
+    result = arms_first(simulate_runs)(
         batch.cell.learner,
         batch.cell.losses,
         batch.cell.delays,
         rounds=batch.stop,
         runs=batch.blocks * batch.cell.block,
         first_run=batch.first_block * batch.cell.block,
-        seed=batch.seed,
+        key=given_key(None, batch.seed),
         record=batch.record,
+        spacing="log",
+        probabilities=False,
         resume=batch.resume,
         measure=measurements(batch.control_variates),
         progress=progress,
+        block=batch.cell.block,
     )
     return _by_block(batch, result)
 
 
 def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -> list[Result]:
-    """The results of batches over one segment, one after another; several are of cells of one shape and played in one launch."""
+    """The results of batches over one segment, in order; several batches are of cells of one shape and run in one launch."""
     execution = batches[0].cell.execution
     if execution is None:
         return [result for batch in batches for result in play(batch, progress)]
@@ -83,7 +87,7 @@ def play_together(batches: Sequence[Batch], progress: bool | Progress = False) -
 
 
 def _check_worker(batch: Batch) -> None:
-    """Stop where a worker is another machine or process that is set otherwise, or has other code of the user's."""
+    """Raise if a worker has other settings, or another version of the user's code."""
     other = differences(batch.environment, environment()) if batch.environment is not None else []
     if other:
         raise WorkerError(f"the worker is not like the process that called sweep ({'; '.join(other)})")
@@ -92,7 +96,7 @@ def _check_worker(batch: Batch) -> None:
 
 
 def _by_block(batch: Batch, result: Result) -> list[Result]:
-    """The result of a batch cut into those of its blocks, if all of it is finite."""
+    """Split the result of a batch into those of its blocks; raises if a value is not finite."""
     _check_finite(result)
     block = batch.cell.block
     return [result.take_runs(index * block, (index + 1) * block) for index in range(batch.blocks)]
@@ -117,6 +121,6 @@ def block_state(cell: Cell, control_variates: bool) -> Any:
 
 
 def block_bytes(cell: Cell, control_variates: bool, records: int) -> int:
-    """How many bytes one block brings back: its state and its records."""
+    """The bytes of the result of one block: its state and its records."""
     state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(block_state(cell, control_variates)))
     return state + 8 * records * cell.block * (1 + cell.losses.num_arms * control_variates)

@@ -74,7 +74,7 @@ def _points(x: np.ndarray, y: np.ndarray, across: "_Axis", down: "_Axis") -> str
 
 
 class _Axis:
-    """Where numbers lie between two ends of a chart."""
+    """The positions of numbers between the two ends of a chart."""
 
     def __init__(self, limits: tuple[float, float], begin: float, end: float, log: bool):
         self.low, self.high = limits
@@ -82,7 +82,7 @@ class _Axis:
 
     def places(self, values: np.ndarray) -> np.ndarray:
         if self.log:
-            # What has no logarithm lies below the chart.
+            # Values without a logarithm lie below the chart.
             shares = np.log(np.maximum(values, 1e-3 * self.low) / self.low) / max(math.log(self.high / self.low), 1e-9)
         else:
             shares = (values - self.low) / max(self.high - self.low, 1e-300)

@@ -1,4 +1,4 @@
-"""What a sweep says: all learners of one game side by side, paired tests between them, and the bounds that are proved for them."""
+"""Comparison of the learners of a sweep in each environment: results, paired tests, and proved bounds."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import AXES, SpecError
 from jaxbandit.sweeps.store import Store
+from jaxbandit.sweeps.undecided import limits_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Environment:
     title: str
     results: dict[str, Result]  # label -> result
     bounds: dict[str, Curve]  # label -> upper bound with proved constants, where there is one
+    limits: tuple[float, float] | None = None  # of the regret of a run, where runs were added with until
 
     def means(self) -> dict[str, float]:
         """Label -> mean regret at the horizon."""
@@ -41,9 +43,10 @@ class Environment:
 
 
 def environments(store: Store) -> list[Environment]:
-    """Every pair of losses and delays of a sweep of which a block of runs is there."""
+    """Every pair of losses and delays of a sweep with at least one computed block of runs."""
     files = store.to_read()
     cells = _rebuilt(store)
+    limits = limits_of(store) if "until" in store.manifest else [None] * store.shape[1]
     found = []
     for j, k in np.ndindex(store.shape[1:]):
         results, bounds = {}, {}
@@ -57,12 +60,12 @@ def environments(store: Store) -> list[Environment]:
                 bounds[label] = bound
         if results:
             title = f"{store.labels('losses')[j]}; {store.labels('delays')[k]}"
-            found.append(Environment(f"losses{j}_delays{k}", title, results, bounds))
+            found.append(Environment(f"losses{j}_delays{k}", title, results, bounds, limits[j]))
     return found
 
 
 def _rebuilt(store: Store) -> dict[tuple[int, ...], Cell]:
-    """The cells as objects, where the manifest says enough (a learner of the user's own is only a name there)."""
+    """The cells as objects, where the manifest suffices (it holds only the name of a user-defined learner)."""
     axes = store.manifest["axes"]
     document = {axis: [{**_given(s["about"]), "label": s["label"]} for s in axes[axis]] for axis in AXES}
     try:
@@ -104,8 +107,9 @@ def proved_bound(cell: Cell, rounds: np.ndarray) -> Curve | None:
 def differences(environments: Sequence[Environment]) -> dict[tuple[str, str, str], Difference]:
     """Every pair of learners in every environment; ``(environment, one, other) -> Difference``, both ways round."""
     samples = {one.name: {label: Sample.of(result) for label, result in one.results.items()} for one in environments}
+    limits = {one.name: one.limits for one in environments if one.limits is not None}
     both = {}
-    for pair in paired_differences(samples):
+    for pair in paired_differences(samples, limits or None):
         both[pair.environment, pair.one, pair.other] = pair
         both[pair.environment, pair.other, pair.one] = pair.reversed()
     return both

@@ -68,12 +68,12 @@ class SweepData(xarray.Dataset):
 
 
 def lazy(store: Store, files: dict[Unit, Path], name: str, by_round: bool) -> Any:
-    """A variable of a sweep, for a dataset: its unit files are read when values are asked for."""
+    """A variable of a sweep, for a dataset: its unit files are read when values are accessed."""
     return indexing.LazilyIndexedArray(_Variable(store, files, name, by_round))
 
 
 class _Variable(BackendArray):
-    """``[learner, losses, delays, (round,) run]`` over the unit files; NaN for what is not computed yet."""
+    """``[learner, losses, delays, (round,) run]`` over the unit files; NaN for values that are not computed yet."""
 
     def __init__(self, store: Store, files: dict[Unit, Path], name: str, by_round: bool):
         self.store, self.files, self.name, self.by_round = store, files, name, by_round
@@ -90,9 +90,10 @@ class _Variable(BackendArray):
         runs = lists[-1]
         for place in np.ndindex(*values.shape[:3]):
             at = [int(index[i]) for index, i in zip(lists, place, strict=False)]
-            size = self.store.cell_at(at)["block"]
-            for block in np.unique(runs // size):
-                columns = np.flatnonzero(runs // size == block)
+            cell = self.store.cell_at(at)
+            size, known = cell["block"], runs < self.store.runs_of(cell)
+            for block in np.unique(runs[known] // size):
+                columns = np.flatnonzero(known & (runs // size == block))
                 whole = self._block(at, int(block))
                 if whole is not None:
                     part = whole[..., runs[columns] % size]
@@ -100,7 +101,7 @@ class _Variable(BackendArray):
         return values.reshape([len(index) for index in wanted if np.ndim(index)])
 
     def _block(self, at: Sequence[int], block: int) -> np.ndarray | None:
-        """``[C, block]`` or ``[block]``: of one cell and block; NaN for rounds that are not played yet, None if none is."""
+        """``[C, block]`` or ``[block]``: of one cell and block; NaN for rounds that are not computed yet, None if none is."""
         cell = self.store.cell_at(at)
         parts = self.store.segments(cell)
         units = [Unit(cell["id"], block, part.start, part.stop) for part in parts]
@@ -118,5 +119,5 @@ class _Variable(BackendArray):
 
 
 def _positions(size: int, index: Any) -> np.ndarray:
-    """The places along an axis that an index asks for; the axis itself may be too long to be listed."""
+    """The positions along an axis that an index selects; the axis itself may be too long to be listed."""
     return np.arange(*index.indices(size)) if isinstance(index, slice) else np.asarray(index)

@@ -1,4 +1,4 @@
-"""What a call of :func:`jaxbandit.sweep` did."""
+"""The summary of a call of :func:`jaxbandit.sweep`."""
 
 import dataclasses
 from pathlib import Path
@@ -8,7 +8,7 @@ from jaxbandit._core.display import table
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """How a sweep ended."""
+    """The outcome of a sweep."""
 
     out: Path
     units: int  # of the whole sweep, or of the part
@@ -17,6 +17,7 @@ class Summary:
     damaged: int  # files that were found damaged, and recomputed
     failed: dict[str, str]  # unit -> reason
     seconds: float
+    undecided: int = 0  # cells whose regrets are less precise than ``until`` requires
 
     def __repr__(self) -> str:
         return f"Summary({', '.join(f'{name} {value}' for name, value in self._rows())})"
@@ -28,4 +29,5 @@ class Summary:
         rows = [("in", str(self.out)), ("units done", f"{self.done:,} of {self.units:,}"), ("computed now", f"{self.computed:,}")]
         rows += [("damaged and recomputed", f"{self.damaged:,}")] if self.damaged else []
         rows += [("failed", f"{len(self.failed):,}")] if self.failed else []
+        rows += [("undecided cells", f"{self.undecided:,}")] if self.undecided else []
         return [*rows, ("seconds", f"{self.seconds:.1f}")]

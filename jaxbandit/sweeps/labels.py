@@ -16,7 +16,7 @@ def is_number(value: object) -> bool:
 
 
 def class_name(name: str) -> str:
-    """A class of one's own without the place where it is defined.
+    """The name of a user-defined class without its module.
 
     >>> class_name("__main__:Weekend"), class_name("bobw")
     ('Weekend', 'bobw')
@@ -53,6 +53,6 @@ def distinct_by_fields(points: Sequence[Mapping[str, Any]]) -> list[str]:
     values = [repr([point.get(field) for field in differ]) for point in points]
     described, same = collections.Counter(words), collections.Counter(values)
     return [
-        word if described[word] == same[value] else f"{word} [{number}]"  # values too long to be told in full
+        word if described[word] == same[value] else f"{word} [{number}]"  # values too long to be shown in full
         for number, (word, value) in enumerate(zip(words, values, strict=True))
     ]

@@ -4,7 +4,7 @@
 
     OUT/manifest.json            the settings, the cells, the horizons, the environments; manifest.copy.json is the same
     OUT/units/CELL/BLOCK_FROM-TO_SHA256.npz   one unit: a block of runs of a cell from round FROM to TO, as Result.save writes it
-    OUT/units/CELL/BLOCK_FROM-TO_SHA256.state   the state of that block at round TO, while something may go on from it
+    OUT/units/CELL/BLOCK_FROM-TO_SHA256.state   the state of that block at round TO, while a later unit may resume from it
     OUT/failures.json            units that failed twice, with the reason
     OUT/lock                     held by the running sweep; the system releases it when its owner dies
     OUT/incoming/                files being written; the next sweep removes those that are its own
@@ -30,7 +30,7 @@ FILES = (*MANIFESTS, "failures.json", "lock")
 FOLDERS = ("units", "incoming", "report", "parts")
 PARTS = "parts"
 
-FULL = (errno.ENOSPC, errno.EDQUOT)  # what a full disk is called
+FULL = (errno.ENOSPC, errno.EDQUOT)  # error numbers of a full disk
 
 CELL_NAME = re.compile(r"[0-9a-f]{16}")
 RECORDS, STATE = ".npz", ".state"  # the ends of the names of a unit's two files
@@ -44,7 +44,7 @@ _LOCK_TEXT = re.compile(r"(process \d+ on \S*)?\s*")
 
 
 class StoreError(RuntimeError):
-    """A store that cannot be used as asked; what is in it stays as it is."""
+    """A store that cannot be used as requested. Its contents are not changed."""
 
 
 class MismatchError(StoreError):
@@ -56,7 +56,7 @@ class Unit(NamedTuple):
 
     cell: str
     block: int
-    start: int  # rounds played before
+    start: int  # rounds simulated before
     stop: int
 
     def file_name(self, digest: str, suffix: str) -> str:
@@ -67,10 +67,10 @@ class Unit(NamedTuple):
 
 
 class UnitFile(NamedTuple):
-    """A name in ``units/CELL/`` that is that of a unit or of a state, whatever is behind it."""
+    """A file name in ``units/CELL/`` of a unit or a state; the contents are not checked."""
 
     unit: Unit
-    digest: str  # that the name promises
+    digest: str  # the checksum in the name
     path: Path
     is_file: bool
     is_state: bool  # of the unit's runs at its last round, not their records
@@ -78,7 +78,7 @@ class UnitFile(NamedTuple):
 
 @contextlib.contextmanager
 def in_plain_words(path: Path) -> Iterator[None]:
-    """Trouble with the disk as one sentence."""
+    """Convert disk errors to a StoreError with an explanation."""
     try:
         yield
     except OSError as error:
@@ -129,7 +129,7 @@ def check_new_folder(path: Path) -> None:
 
 
 def is_lock(path: Path) -> bool:
-    """Whether a file is a sweep's lock, not somebody's file of the same name."""
+    """Whether a file is a sweep's lock, not another file of the same name."""
     try:
         return path.stat().st_size <= 1000 and _LOCK_TEXT.fullmatch(path.read_text()) is not None
     except UnicodeDecodeError:
@@ -141,14 +141,14 @@ def _is_own_draft(name: str) -> bool:
 
 
 def remove_drafts(incoming: Path) -> None:
-    """Remove what a killed sweep was writing; anything else in the folder stays."""
+    """Remove the drafts of a killed sweep; other files in the folder are not touched."""
     for entry in os.scandir(incoming):
         if _is_own_draft(entry.name) and entry.is_file(follow_symlinks=False):
             os.unlink(entry.path)
 
 
 def unit_files(path: Path) -> Iterator[UnitFile]:
-    """Everything under ``units/`` that has the name of a unit; files that have not are somebody else's and left alone."""
+    """All entries under ``units/`` with the name of a unit; other files are ignored."""
     folder = path / "units"
     for cell in sorted(os.scandir(folder), key=lambda entry: entry.name) if folder.is_dir() else ():
         if CELL_NAME.fullmatch(cell.name) is None:

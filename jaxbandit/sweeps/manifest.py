@@ -1,8 +1,9 @@
-"""The manifest of a sweep: what it computes, as plain JSON, and how it may grow when the sweep is resumed."""
+"""The manifest of a sweep: its settings as plain JSON, and how they may grow when the sweep is resumed."""
 
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
@@ -16,7 +17,8 @@ from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import AXES
 
 FORMAT = 2
-READABLE = (1, 2)  # format 1 says "stages" for the horizons
+FORMAT_UNTIL = 3  # of a sweep with until, which earlier versions would take for one with a fixed number of runs
+READABLE = (1, FORMAT, FORMAT_UNTIL)  # format 1 has "stages" for the horizons
 
 Environment = dict[str, Any]
 
@@ -47,11 +49,20 @@ class CellEntry(TypedDict):
     launch: NotRequired[int]
 
 
+class UntilEntry(TypedDict):
+    """A sweep that adds runs only where they are needed."""
+
+    asked: str  # such as "2%" or "decided"
+    limits: list[list[float]]  # the least and the largest regret of a run, for each of the losses
+    runs: dict[str, int]  # cell -> how many runs it has, or gets next
+
+
 class Manifest(TypedDict):
     format: int
-    runs: int
+    runs: int  # of each cell; with until the largest number
+    until: NotRequired[UntilEntry]
     seed: int
-    record: int | list[int]  # as the spec says it
+    record: int | list[int]  # as in the spec
     spacing: NotRequired[str]  # "log" where it is missing
     control_variates: bool
     axes: dict[str, list[AxisEntry]]
@@ -76,7 +87,21 @@ def new_manifest(plan: Plan, here: Environment) -> Manifest:
     }
     if plan.spec.spacing != "log":
         made["spacing"] = plan.spec.spacing
-    return made | _words(plan)
+    return made | _words(plan) | _until(plan, {})
+
+
+def _until(plan: Plan, before: dict[str, int]) -> Any:
+    """The format, and until where the plan has it: cells start with one block, or with the runs that they had ``before``."""
+    if plan.until is None:
+        return {"format": FORMAT}
+    runs = {cell.id: max(before.get(cell.id, 0), min(cell.block, plan.runs)) for cell in plan.cells}
+    entry: UntilEntry = {"asked": str(plan.until), "limits": [list(pair) for pair in plan.limits()], "runs": runs}
+    return {"format": FORMAT_UNTIL, "until": entry}
+
+
+def cell_runs(manifest: Manifest, cell: str) -> int:
+    """How many runs a cell has when the sweep is finished, as far as that is known."""
+    return manifest["until"]["runs"][cell] if "until" in manifest else manifest["runs"]
 
 
 def _words(plan: Plan) -> Any:
@@ -106,7 +131,7 @@ def _wanted_record(plan: Plan) -> int | list[int]:
     return plan.spec.record if isinstance(plan.spec.record, int) else [int(t) for t in plan.spec.record]
 
 
-# Going on.
+# Resuming.
 
 
 def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *, mix_environments: bool) -> Manifest:
@@ -114,8 +139,8 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
 
     Raises MismatchError for any other plan. Cells that require the horizon get a new name and start over.
     """
-    rounds = old["horizons"][-1]["rounds"]
-    for name, asked, has in (("rounds", plan.rounds, rounds), ("runs", plan.runs, old["runs"])):
+    rounds, before = old["horizons"][-1]["rounds"], {cell["id"]: cell_runs(old, cell["id"]) for cell in old["cells"]}
+    for name, asked, has in (("rounds", plan.rounds, rounds), ("runs", plan.runs, max(before.values()))):
         if asked < has:
             raise MismatchError(f"{name}={asked}: the sweep in {folder} has {has} {name}, which can only be raised")
     _check_precision(folder, old, here)
@@ -124,7 +149,8 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
     axes = _axes(plan)
     _check_code(folder, old, axes, mix_environments)
     new: Manifest = {**old, "axes": axes, "runs": plan.runs, "record": _wanted_record(plan), "environments": environments}
-    new |= _words(plan)
+    new.pop("until", None)
+    new |= _words(plan) | _until(plan, before)
     if plan.rounds > rounds:
         since = {cell["id"]: cell["since"] for cell in old["cells"]}
         new["horizons"] = [*old["horizons"], {"rounds": plan.rounds, "record": plan.record(rounds)}]
@@ -143,7 +169,7 @@ def grown_manifest(folder: Path, old: Manifest, plan: Plan, here: Environment, *
 
 
 def _check_precision(folder: Path, old: Manifest, here: Environment) -> None:
-    """Numbers of another precision never go into a store: learners and laws themselves are other numbers then."""
+    """Raise if the precision differs: learners and models would have different numbers."""
     then, now = old["environments"][-1].get("x64"), here["x64"]
     if then is not None and then != now:
         raise MismatchError(
@@ -153,7 +179,7 @@ def _check_precision(folder: Path, old: Manifest, here: Environment) -> None:
 
 
 def _check_settings(folder: Path, old: Manifest, plan: Plan, wanted: int | list[int]) -> None:
-    """Whether a plan with the store's number of rounds is the plan that the store was begun with."""
+    """Check that a plan with the store's number of rounds equals the plan of the store."""
     new = new_manifest(plan, {})
     new["record"] = old["record"] if _recorded_alike(old, new["record"]) else wanted
     same_rounds = new["record"] == old["record"] and new.get("spacing") == old.get("spacing")
@@ -179,7 +205,7 @@ def recorded(manifest: Manifest) -> list[int]:
 
 
 def difference(old: Manifest, new: Manifest) -> str:
-    """Where two manifests first differ, as a user would say it."""
+    """The first difference of two manifests, in the terms of the spec."""
     for name in ("seed", "record", "control_variates"):
         if old[name] != new[name]:
             return f"{name} was {old[name]}, is {new[name]}"
@@ -199,7 +225,7 @@ def difference(old: Manifest, new: Manifest) -> str:
 
 
 def _grown_environments(folder: Path, old: Manifest, here: Environment, mix: bool) -> list[Environment]:
-    """The environments with this one, if it is new. What an old sweep did not record of its own is filled in from here."""
+    """The environments with this one, if it is new. Fields that an old sweep did not record are filled in from this one."""
     known = old["environments"]
     environments = with_environment(known, here)
     if len(environments) > len(known) and not mix:
@@ -211,7 +237,7 @@ def _grown_environments(folder: Path, old: Manifest, here: Environment, mix: boo
 
 
 def with_environment(known: Sequence[Environment], here: Environment) -> list[Environment]:
-    """The environments and this one, which is added unless numbers come out alike in one of them."""
+    """The environments and this one, which is added unless one of them gives the same numbers."""
     alike = [index for index, then in enumerate(known) if not differences(then, here)]
     if alike:
         return [{**here, **then} if index == alike[0] else then for index, then in enumerate(known)]
@@ -219,7 +245,7 @@ def with_environment(known: Sequence[Environment], here: Environment) -> list[En
 
 
 def _check_code(folder: Path, old: Manifest, axes: dict[str, list[AxisEntry]], mix: bool) -> None:
-    """Whether the user's own classes are still what they were; versions of Python are compared only where that matters."""
+    """Check that user-defined classes are unchanged; versions of Python are compared only where they matter."""
     for axis in AXES:
         for before, now in zip(old["axes"][axis], axes[axis], strict=True):
             was, is_now = before.get("code"), now.get("code")
@@ -271,7 +297,7 @@ def checked_manifest(path: Path, manifest: Any) -> Manifest | None:
         return None
     version = manifest["format"]
     if version not in READABLE:
-        raise StoreError(f"{path}: format {version} is not known here; this version reads up to format {FORMAT}")
+        raise StoreError(f"{path}: format {version} is not known here; this version reads up to format {FORMAT_UNTIL}")
     if version == 1 and "stages" in manifest:
         renamed = {"horizons" if key == "stages" else key: value for key, value in manifest.items()}
         return checked_manifest(path, renamed | {"format": FORMAT})
@@ -279,7 +305,7 @@ def checked_manifest(path: Path, manifest: Any) -> Manifest | None:
 
 
 def _is_well_formed(manifest: Any) -> bool:
-    """Whether every part has its type and range: the file may come from a stranger, with a checksum that fits."""
+    """Whether every part has its type and range: the file may be untrusted, with a valid checksum."""
     try:
         return (
             _whole(manifest["runs"], 1, 2**32)
@@ -292,6 +318,7 @@ def _is_well_formed(manifest: Any) -> bool:
             and all(_is_axis_entry(entry) for axis in AXES for entry in manifest["axes"][axis])
             and _are_horizons(manifest["horizons"])
             and _are_cells(manifest)
+            and ("until" not in manifest or _is_until(manifest["until"], manifest))
             and len(manifest["environments"]) > 0
             and all(_is_environment(known) for known in manifest["environments"])
         )
@@ -334,6 +361,17 @@ def _are_cells(manifest: Any) -> bool:
         and CELL_NAME.fullmatch(cell.get("shape", cell["id"]))
         and _whole(cell.get("launch", cell["block"]), cell["block"], 2**24)
         for cell, at in zip(cells, np.ndindex(*shape), strict=True)
+    )
+
+
+def _is_until(until: Any, manifest: Any) -> bool:
+    ends = [end for pair in until["limits"] for end in pair]
+    return (
+        isinstance(until["asked"], str)
+        and [len(pair) for pair in until["limits"]] == [2] * len(manifest["axes"]["losses"])
+        and all(isinstance(end, int | float) and math.isfinite(end) for end in ends)
+        and set(until["runs"]) == {cell["id"] for cell in manifest["cells"]}
+        and all(_whole(runs, 1, manifest["runs"]) for runs in until["runs"].values())
     )
 
 

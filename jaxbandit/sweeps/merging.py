@@ -1,4 +1,4 @@
-"""From the parts of a sweep to the folder that one process would have written."""
+"""Merging the parts of a sweep into the folder that one process would have written."""
 
 import contextlib
 import dataclasses
@@ -49,7 +49,7 @@ class Merged:
     out: Path
     units: int
     parts: int  # that were merged; 0 if there was nothing to do
-    copied: int  # unit files that came from other folders
+    copied: int  # unit files copied from other folders
 
 
 def merge(
@@ -60,9 +60,10 @@ def merge(
 ) -> Merged:
     """Put the parts of a sweep together, as one process would have written it.
 
-    Every unit must be there and whole, and all parts must agree on the spec, on the code of learners and laws of your own, and on the
-    environment. Otherwise an error says what is wrong, and nothing is changed. Nothing is computed, so any host can do it. Interrupted, it
-    is called again.
+    Every unit must be present and undamaged. All parts must agree on the spec, on the code of user-defined learners and models,
+    and on
+    the environment. Otherwise an error is raised and nothing is changed. Nothing is computed, so any host can merge. After an
+    interruption, call it again.
 
     Args:
       folders: the folder that the parts were computed in, or several folders with parts or whole sweeps, which are read and stay as they are.
@@ -154,7 +155,7 @@ def _told_missing(store: Store, missing: list[Unit], begun: list[Mark], damaged:
 
 
 def _check_second_files(store: Store, damaged: dict[Path, str], files: dict[Unit, Path]) -> None:
-    """Refuse two whole files of one unit with different numbers: nobody can tell which one is right."""
+    """Refuse two whole files of one unit with different numbers: it is unknown which one is correct."""
     kept = {False: files, True: store.states()}
     for file in unit_files(store.path):
         first = kept[file.is_state].get(file.unit)
@@ -174,7 +175,7 @@ def _equal(one: Path, two: Path) -> bool:
 
 
 def _used_states(store: Store) -> dict[str, set[int]]:
-    """Cell -> the rounds whose states a later unit went on from: a sweep removes these when it has written that unit."""
+    """Cell -> the rounds from whose states a later unit resumed: a sweep removes these after it has written that unit."""
     return {name: {segment.start for segment in store.segments(cell)} for name, cell in store.cells.items()}
 
 
@@ -225,7 +226,7 @@ def _check_fit(stores: list[Store], mix: bool) -> None:
 
 
 def _copy_marks(store: Store, target: Path) -> None:
-    """What the parts of a folder are; a whole sweep becomes part 1 of 1."""
+    """Copy the marks of the parts of a folder; a whole sweep becomes part 1 of 1."""
     begun = marks(store.path)
     found = environments_of(store.path, begun) or {
         named("environment", known)[0]: known for known in store.manifest["environments"]

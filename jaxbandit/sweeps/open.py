@@ -1,4 +1,4 @@
-"""A sweep as a labelled dataset: files are read when their values are asked for, and checked as they are read."""
+"""A sweep as a labelled dataset: files are read and checked when their values are accessed."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from jaxbandit.sweeps.labels import SIZES, is_number
 from jaxbandit.sweeps.layout import FULL, StoreError, in_plain_words
 from jaxbandit.sweeps.spec import AXES
 from jaxbandit.sweeps.store import Store
+from jaxbandit.sweeps.undecided import limits_of
 
 DIMENSIONS = {"learners": "learner", "losses": "losses", "delays": "delays"}
 VARIABLES = {  # name -> whether there is a number for each recorded round, and what it is
@@ -33,7 +34,7 @@ def open_sweep(path: str | os.PathLike) -> Any:
     """A sweep's results as a lazy ``xarray.Dataset``; runs that are not computed yet are NaN.
 
     Dimensions ``learner``, ``losses``, ``delays``, ``round`` and ``run``. Variables: ``regret`` (all five), and
-    ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). What differs along an axis is a coordinate, named
+    ``outstanding_max``, ``total_delay`` and ``lost`` (without ``round``). Fields that differ along an axis are coordinates, named
     after axis and field, as ``delays_delay``, ``learner_factor``: ``data.sel(delays_delay=10)`` chooses by it,
     ``jb.plots.against(data, x="delay")`` draws regret against it. ``open_sweep(out).to_pandas()`` is the table in pandas.
     While a sweep is extended to more rounds, its earlier rounds are available. Needs the extra ``jaxbandit[data]``.
@@ -61,6 +62,11 @@ def open_sweep(path: str | os.PathLike) -> Any:
     coordinates: dict[str, Any] = {DIMENSIONS[axis]: store.labels(axis) for axis in AXES}
     swept = _swept_coordinates(store)
     coordinates |= swept | {"round": store.recorded}
+    if "until" in store.manifest:
+        ends = zip(*limits_of(store), strict=True)
+        coordinates |= {
+            name: ("losses", list(values)) for name, values in zip(("regret_least", "regret_most"), ends, strict=True)
+        }
     if store.runs <= MOST_LISTED_RUNS:
         coordinates["run"] = np.arange(store.runs)
     opened = SweepData(data, coordinates, _attributes(store))
@@ -70,7 +76,7 @@ def open_sweep(path: str | os.PathLike) -> Any:
 
 
 def _swept_coordinates(store: Store) -> dict[str, Any]:
-    """What differs along an axis, as coordinates: ``data.delays_delay``; NaN, or an empty text, where there is no such field."""
+    """The fields that differ along an axis, as coordinates: ``data.delays_delay``; NaN, or "", where a field is absent."""
     found = {}
     for axis in AXES:
         settings = store.manifest["axes"][axis]
@@ -89,7 +95,7 @@ def _swept_coordinates(store: Store) -> dict[str, Any]:
 
 
 def _flat(about: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The fields of a learner or law, those of one inside it as ``base_scale``, numbers in a short list as ``means_2``."""
+    """The fields of a learner or model, those of a nested one as ``base_scale``, numbers in a short list as ``means_2``."""
     for name, value in about.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{path}{name}_")
@@ -108,7 +114,7 @@ def _attributes(store: Store) -> dict[str, Any]:
         "seed": manifest["seed"],
         "settings": json.dumps(manifest["axes"]),
         "environments": json.dumps(manifest["environments"]),
-    }
+    } | ({"until": manifest["until"]["asked"]} if "until" in manifest else {})
 
 
 def export(path: str | os.PathLike, target: str | os.PathLike, *, force: bool = False) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit._core.fields import PyTree, facts, field_values
 from jaxbandit.delays import NEVER, Delays
-from jaxbandit.losses import IntermediateStates, Losses, ShowsSignals
+from jaxbandit.losses import AdaptiveLosses, IntermediateStates, Losses, ShowsSignals
 from jaxbandit.sweeps.spec import ORACLE
 
 QUANTILES = 1 << 16  # of a random delay model, for its expected total
@@ -21,16 +21,16 @@ class Oracle:
     """The facts of one cell (losses, delays, horizon), for fields made by :func:`jaxbandit._core.fields.given` that say ``"oracle"``.
 
     ====================  ===========================================================================
-    ``max_delay``         the longest delay that can come
+    ``max_delay``         the longest possible delay
     ``copies``            one more than that: the capacity of BOLD
     ``queue_capacity``    K times as many: the capacity of QPMD
     ``horizon``           the number of rounds
-    ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for a random law
-    ``mean_delay``        the mean of the delays that can come
-    ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) has come within 0, 1, … rounds
-    ``transitions``       with which probability each arm leads to each state, of losses.IntermediateStates
-    ``signals``           how many signals plays may show
-    ``gaps``              mean losses less the best arm's, averaged over the rounds if they move
+    ``total_delay``       Σ min(d_t, T - t): exact for a fixed sequence, its mean for random delays
+    ``mean_delay``        the mean delay
+    ``conversion_curve``  the probabilities that a loss of 0 (of arm 0) arrives within 0, 1, … rounds
+    ``transitions``       the probability of each state given each arm, of losses.IntermediateStates
+    ``signals``           the number of different signals
+    ``gaps``              mean losses minus the best arm's, averaged over the rounds if they vary
     ====================  ===========================================================================
     """
 
@@ -96,7 +96,7 @@ class Oracle:
         return float(later @ rest)
 
     def mean_delay(self) -> float:
-        longest = self.max_delay()  # says so if there is none
+        longest = self.max_delay()  # raises if there is none
         sequence = self.sequence()
         if sequence is not None:
             return float(sequence.mean())
@@ -113,7 +113,7 @@ class Oracle:
             raise ValueError(f"under {type(self.delays).__name__} delays depend on what is played; give a number")
 
     def _quantiles(self) -> np.ndarray:
-        """``[QUANTILES]`` int32: those of a law that draws by chance, the same in every round; they stand for its distribution."""
+        """``[QUANTILES]`` int32: those of a random delay model that is constant over rounds; they represent its distribution."""
         law, noise = self.delays.prepare(), jnp.asarray((np.arange(QUANTILES) + 0.5) / QUANTILES, jnp.float32)
         return np.asarray(jax.vmap(lambda one: law.draw(jnp.int32(1), jnp.int32(0), jnp.float32(0), one))(noise))
 
@@ -128,6 +128,8 @@ class Oracle:
         return self.losses.num_signals
 
     def gaps(self) -> np.ndarray:
+        if isinstance(self.losses, AdaptiveLosses):
+            raise ValueError(f"under {type(self.losses).__name__} mean losses depend on the arms that are chosen; give numbers")
         means = np.asarray(self.losses.expected(jnp.int32(1)), np.float64)
         if not self.losses.stationary:
             parts = np.array_split(np.arange(1, self.rounds + 1, dtype=np.int32), -(-self.rounds // ROUNDS_AT_ONCE))

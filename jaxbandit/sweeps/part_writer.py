@@ -129,7 +129,7 @@ class PartWriter(StoreWriter):
     def _find_damaged(self) -> set[Path]:
         damaged = set(self.damaged(self.share))
         for path in list(damaged):
-            if path.suffix == STATE:  # it comes back with its unit
+            if path.suffix == STATE:  # it is recomputed with its unit
                 damaged |= set(path.parent.glob(f"{path.name.rpartition('_')[0]}_*{RECORDS}"))
         return damaged
 

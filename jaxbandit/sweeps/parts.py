@@ -57,7 +57,7 @@ class SweepPart(NamedTuple):
 
     @classmethod
     def checked(cls, given: Any) -> Self:
-        """``part=(3, 16)``, or an error that says what is right."""
+        """Check ``part=(3, 16)``."""
         pair: tuple[Any, ...] = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
         whole = len(pair) == 2 and all(isinstance(value, int) and not isinstance(value, bool) for value in pair)
         if not whole or not 1 <= pair[0] <= pair[1] <= MOST_PARTS:
@@ -87,7 +87,7 @@ def dealt(units: Iterable[Unit], parts: int) -> Iterator[tuple[Unit, int]]:
 
 
 class Mark(NamedTuple):
-    """That a part was begun, with which settings and in which environment."""
+    """The record that a part was started, with its settings and environment."""
 
     part: SweepPart
     settings: str
@@ -121,12 +121,12 @@ def begun_by(folder: Path, mark: Mark) -> str:
 
 
 def failure_files(folder: Path) -> list[Path]:
-    """What the parts in a folder say of units that failed."""
+    """The files in which parts report failed units."""
     return sorted(path for path in (folder / PARTS).glob("*.failures.json") if PART_FILE.fullmatch(path.name))
 
 
 def settings_of(manifest: Manifest) -> dict[str, Any]:
-    """What parts of one sweep have in common."""
+    """The settings that all parts of one sweep share."""
     return {name: value for name, value in manifest.items() if name != "environments"}
 
 
@@ -146,7 +146,7 @@ def content_file(folder: Path, kind: str, digest: str) -> Path:
 
 
 def read_content(folder: Path, kind: str, digest: str) -> Any:
-    """What a ``settings`` or ``environment`` file holds if it is whole, else None."""
+    """The content of a ``settings`` or ``environment`` file, None if it is damaged."""
     try:
         content = json.loads(content_file(folder, kind, digest).read_text())
     except (OSError, ValueError, RecursionError):
@@ -167,7 +167,7 @@ def environments_of(folder: Path, begun: Iterable[Mark]) -> dict[str, Environmen
 
 
 def check_environments(folder: Path, begun: list[Mark], mix: bool) -> None:
-    """Refuse parts that were computed where numbers may come out differently, unless that is allowed."""
+    """Raise if parts were computed in environments that may give different numbers, unless that is allowed."""
     found = environments_of(folder, begun)
     first, *others = [(mark.part, found[mark.environment]) for mark in begun] or [(None, {})]
     for part, environment in others:
@@ -227,6 +227,8 @@ def told_difference(one: Manifest, two: Manifest) -> str:
     }.items():
         if values[0] != values[1]:
             return f"{name} {values[0]} and {values[1]}"
+    if one.get("until") != two.get("until"):
+        return "until, or the runs that it added"
     codes = [[entry.get("code") for axis in made["axes"].values() for entry in axis] for made in (one, two)]
     if codes[0] != codes[1] and [cell["id"] for cell in one["cells"]] == [cell["id"] for cell in two["cells"]]:
         return "the code of a learner or law was edited"

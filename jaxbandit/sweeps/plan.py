@@ -32,9 +32,11 @@ from jaxbandit._engine.choose import SIZES, block_size
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.packing import execution_of_packed, shape_of
+from jaxbandit._engine.until import regret_limits
 from jaxbandit._provenance.identity import fingerprint
 from jaxbandit.delays import Delays
 from jaxbandit.measure import ControlVariates
+from jaxbandit.results.stopping import Until
 from jaxbandit.sweeps.oracle import Oracle
 from jaxbandit.sweeps.reader import SpecReader
 from jaxbandit.sweeps.spec import AXES, ORACLE, Axis, AxisPoint, Spec, SpecError
@@ -49,7 +51,7 @@ MOST_UNITS = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A learner against losses and delays, nothing left open."""
+    """A learner, a loss model and a delay model, with all values resolved."""
 
     learner: Any
     losses: Any
@@ -57,8 +59,8 @@ class Cell:
     at: tuple[int, int, int]  # its place on the axes
     id: str  # 16 hex digits: learner, losses, delays, key and what is measured
     shape: str  # cells of one shape share their compiled program
-    block: int  # how many runs make a block of the store; blocks are always whole, whatever number of runs is asked for
-    execution: Execution | None  # how cells of one shape are played together in one launch; None: each by itself
+    block: int  # how many runs make a block of the store; blocks are always complete, for any number of runs
+    execution: Execution | None  # the execution of cells of one shape in one launch; None: each separately
 
     def game(self, seed: int, control_variates: bool, first_block: int, blocks: int) -> Game:
         """The game of some of its runs."""
@@ -72,10 +74,11 @@ class Plan:
 
     spec: Spec
     rounds: int
-    runs: int
+    runs: int  # of each cell; with ``until`` the largest number
+    until: Until | None  # when a cell has enough runs; None: always ``runs``
     axes: dict[Axis, list[AxisPoint]]
     cells: list[Cell]
-    notes: list[str]  # warnings, such as a learner that is told too small a delay
+    notes: list[str]  # warnings, such as a learner whose max_delay is too small
 
     @classmethod
     def make(
@@ -84,6 +87,7 @@ class Plan:
         *,
         rounds: int | None = None,
         runs: int | None = None,
+        until: float | str | None = None,
         imports: bool = False,
         folder: Path | None = None,
     ) -> "Plan":
@@ -95,9 +99,12 @@ class Plan:
         spec = reader.spec
         rounds, runs = spec.rounds if rounds is None else rounds, spec.runs if runs is None else runs
         _check_numbers(reader, rounds, runs)
+        wanted = _until(reader, spec.until if until is None else until)
         numbers_are_right = not reader.problems
         axes: dict[Axis, list[AxisPoint]] = {axis: reader.points(axis) for axis in AXES}
         counts = [len(points) for points in axes.values()]
+        if wanted is not None and wanted.kind == "decided" and counts[0] == 1:
+            reader.problem("until", "'decided' compares learners, and there is one; give two, or half the width of an interval")
         if math.prod(counts) > MOST_CELLS:
             words = " x ".join(f"{count} {axis}" for axis, count in zip(axes, counts, strict=True))
             reader.problem(
@@ -109,13 +116,18 @@ class Plan:
         if sum(-(-runs // cell.block) for cell in cells) > MOST_UNITS:
             reader.problem("runs", f"{runs} runs of {len(cells)} cells are more than {MOST_UNITS} units; ask for fewer runs")
         reader.finish()
-        return cls(spec, int(rounds), int(runs), axes, cells, notes)
+        return cls(spec, int(rounds), int(runs), wanted, axes, cells, notes)
 
     def at_horizon(self, rounds: int) -> "Plan":
-        """The same settings with another horizon (a learner that is told the horizon becomes another learner)."""
+        """The same settings with another horizon (a learner that requires the horizon becomes another learner)."""
         record = self.spec.record if isinstance(self.spec.record, int) else [t for t in self.spec.record if t < rounds] + [rounds]
         objects = {axis: {point.label: point.object for point in points} for axis, points in self.axes.items()}
         return Plan.make(dataclasses.replace(self.spec, record=record, **objects), rounds=rounds, runs=self.runs)
+
+    def limits(self) -> list[tuple[float, float]]:
+        """The least and the largest regret of a run, for each of the losses."""
+        found = {cell.at[1]: cell.losses for cell in self.cells}
+        return [regret_limits(found[place], self.rounds) for place in range(len(self.axes["losses"]))]
 
     def lasting(self) -> set[str]:
         """The cells that can be extended to a longer horizon: the others start over, or their trace ends."""
@@ -139,7 +151,7 @@ def cell_id(identity: Mapping[str, str]) -> str:
 
 
 def measurements(control_variates: bool) -> tuple[Any, ...]:
-    """What a sweep measures beside the regret."""
+    """The measurements of a sweep in addition to the regret."""
     return (ControlVariates(),) if control_variates else ()
 
 
@@ -175,8 +187,16 @@ def _check_numbers(reader: SpecReader, rounds: Any, runs: Any) -> None:
             reader.problem(name, f"{show(vars(spec)[name])} is not true or false")
 
 
+def _until(reader: SpecReader, until: Any) -> Until | None:
+    try:
+        return None if until is None else Until.read(until, decided=True)
+    except ValueError as error:
+        reader.problem("", str(error))
+        return None
+
+
 def _law(reader: SpecReader, axis: str, point: AxisPoint, rounds: Any) -> Any:
-    """The law of a point with its bound, None and a problem if something is wrong with it alone."""
+    """The loss or delay model of a point with its bound; None, and a problem is reported, if it is invalid."""
     law: Any = point.object
     try:
         if isinstance(law, Delays) and law.bound == ORACLE:

@@ -1,6 +1,6 @@
 """Reading a spec: a TOML file, a dict of the same form or a :class:`Spec`, checked whole before anything is compiled.
 
-Every problem is collected with its path in the spec, such as ``learners[0].grid.factor[1]``, and all are told at once.
+Every problem is collected with its path in the spec, such as ``learners[0].grid.factor[1]``, and all are reported at once.
 """
 
 import dataclasses
@@ -23,8 +23,8 @@ from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
 from jaxbandit.sweeps.spec import AXES, CATALOGUE, ORACLE, Axis, AxisPoint, Entry, Spec, SpecError, describe, find
 
 MOST_POINTS = 10_000  # on one axis
-MOST_NESTED = 16  # learners or laws inside one another
-_WRONG: Any = object()  # stands for an entry or a value whose problem has been told
+MOST_NESTED = 16  # nesting depth of learners or models
+_WRONG: Any = object()  # replaces an entry or a value whose problem has been reported
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class SpecReader:
     """Reads a spec and collects its problems; :meth:`finish` raises them."""
 
     def __init__(self, source: Any, imports: bool = False, folder: Path | None = None):
-        """``folder``: where the files lie that a spec names which is not a file itself; None: it may name none."""
+        """``folder``: the folder of the files that a spec names if it is not a file itself; None: it may name none."""
         self.problems: list[str] = []
         self.imports = imports
         is_file = isinstance(source, str | Path)
@@ -262,7 +262,7 @@ class SpecReader:
         return value
 
     def _leaf(self, axis: Axis, path: str, value: Any) -> Any:
-        """A number, an array of them, an array from a file, or a learner or law inside this one."""
+        """A number, an array of them, an array from a file, or a nested learner or model."""
         if isinstance(value, Mapping) and "file" in value:
             return self._numbers(path, value)
         if isinstance(value, Mapping):
@@ -286,7 +286,7 @@ class SpecReader:
         return value
 
     def _nested(self, axis: Axis, path: str, table: Mapping[str, Any]) -> Any:
-        """A learner or law inside another: ``base = { name = "bernoulli", means = [0.3, 0.5] }``."""
+        """A nested learner or model: ``base = { name = "bernoulli", means = [0.3, 0.5] }``."""
         if path.count(".") > MOST_NESTED:
             self.problem(path, f"learners or laws are nested more than {MOST_NESTED} deep")
             return _WRONG
@@ -305,7 +305,7 @@ class SpecReader:
         return self._from_file(path, name, read_numbers)
 
     def _from_file(self, path: str, name: Any, read: Callable[[Path], Any]) -> Any:
-        """What ``read`` makes of a file that lies in the spec's own folder."""
+        """Apply ``read`` to a file in the folder of the spec."""
         if not isinstance(name, str):
             self.problem(f"{path}.file", f"{show(name)} is not the name of a file")
         elif self.folder is None:
@@ -322,7 +322,7 @@ class SpecReader:
         return _WRONG
 
     def _labelled(self, points: Sequence[tuple[AxisPoint, Mapping[str, Any]]]) -> list[AxisPoint]:
-        """Points with labels that differ: where some would be the same, the fields that tell them apart are added."""
+        """Points with labels that differ: where some would be equal, the fields that differ are added."""
         alike: dict[str, list[int]] = {}
         for number, (point, _) in enumerate(points):
             alike.setdefault(point.label, []).append(number)
@@ -350,7 +350,7 @@ def _plain_numbers(value: Any) -> Any:
 
 
 def _inside(thing: Any) -> list[Any]:
-    """The learners or laws that are fields of another, or in a list in a field."""
+    """The learners or models that are fields of another, or in a list in a field."""
     values = [vars(thing)[field.name] for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []
     flat = [inner for value in values for inner in (value if isinstance(value, tuple | list) else [value])]
     return [inner for inner in flat if dataclasses.is_dataclass(inner) and not isinstance(inner, type)]

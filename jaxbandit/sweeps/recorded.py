@@ -1,4 +1,4 @@
-"""What a spec reads from files: arrays of numbers, and the losses and delays of a log by its columns."""
+"""Data that a spec reads from files: arrays of numbers, and the losses and delays of a log by its columns."""
 
 import dataclasses
 from pathlib import Path
@@ -14,7 +14,7 @@ LOG = "log"
 
 @dataclasses.dataclass(frozen=True)
 class FromLog:
-    """An entry ``[[losses]]`` or ``[[delays]]`` whose law is read from a log; its fields are the arguments of ``load_log``."""
+    """An entry ``[[losses]]`` or ``[[delays]]`` whose model is read from a log; its fields are the arguments of ``load_log``."""
 
     file: str = static()
     arm: str | None = static(default=None)
@@ -44,4 +44,4 @@ def read_numbers(path: Path) -> np.ndarray:
     """The array in a ``.npy`` or ``.csv`` file; a header that claims more than the file holds is an error."""
     if path.suffix == ".csv":
         return np.loadtxt(path, delimiter=",")
-    return np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: only what is in the file can be asked for
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # mapped: limits the array to the size of the file

@@ -84,15 +84,18 @@ def _body(store: Store, games: Sequence[Environment], figures: Figures, title: s
     labels = store.labels("learners")
     counts = " × ".join(f"{count} {axis}" for count, axis in zip(store.shape, AXES, strict=True))
     least = min(result.regret.shape[1] for game in games for result in game.results.values())
-    partial = "" if least == store.runs and len(games[0].results) == len(labels) else _PARTIAL
+    whole = store.done(store.files()) == store.unit_counts()
+    partial = "" if whole else _PARTIAL
+    until = _UNTIL.format(escape(store.manifest["until"]["asked"])) if "until" in store.manifest else ""
+    runs = f"{store.runs:,} runs" if least == store.runs else f"{least:,} to {store.runs:,} runs"
     sections = "".join(_section(game, pairs, labels, len(games) <= OPEN or game is games[0]) for game in games)
     found = wins(games, pairs)
     own = "".join(f"<p>{escape(part)}</p>" for part in text.split("\n\n") if part.strip())
     return [
         f"""<header><h1>{escape(title)}</h1>{own}
-<p>{counts}; {store.runs:,} runs × {store.rounds:,} rounds, seed {escape(str(store.manifest["seed"]))}. Regret is pseudo-regret
+<p>{counts}; {runs} × {store.rounds:,} rounds, seed {escape(str(store.manifest["seed"]))}. Regret is pseudo-regret
 against the best arm in hindsight; bands and brackets are 95 % intervals over runs. Learners met the same losses and delays run by
-run, so differences are paired.</p>{partial}
+run, so differences are paired.{until}</p>{partial}
 <h2>In short</h2>{in_words(games, found, labels)}{heat_table(games, labels) if len(labels) > 1 else ""}</header>
 {_drawn(figures)}
 <h2>Game by game</h2>
@@ -103,6 +106,10 @@ run, so differences are paired.</p>{partial}
     ]
 
 
+_UNTIL = (
+    " Runs were added with until={}: differences are those of confidence sequences, simultaneous over all pairs; intervals of single "
+    "learners are Student's, and do not account for the choice of the number of runs."
+)
 _PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs that are there.</p>'
 
 
@@ -178,7 +185,7 @@ def _table(game: Environment, pairs: Differences, ranked: Sequence[str], index: 
 
 
 def _interval_note(game: Environment) -> str:
-    """What failed runs are, and which intervals cannot be trusted."""
+    """Notes on failed runs and on unreliable intervals."""
     estimates = {label: result.estimate() for label, result in game.results.items()}
     notes = [f"† {escape(label)}: {escape(one.note)}." for label, one in estimates.items() if one.note]
     failed = "Failed runs: regret above ten times the median, and above 10."
@@ -186,7 +193,7 @@ def _interval_note(game: Environment) -> str:
 
 
 def _matrix(game: Environment, pairs: Differences, ranked: Sequence[str]) -> str:
-    """All pairs, row less column; a star where the difference is significant after correction."""
+    """All pairs, row minus column; a star where the difference is significant after correction."""
     if len(ranked) < 3:
         return ""
     rows = []
@@ -205,7 +212,7 @@ def _matrix(game: Environment, pairs: Differences, ranked: Sequence[str]) -> str
 
 
 def _delay_line(game: Environment) -> str:
-    """Delays are the same for all learners unless they depend on the arm: the range over learners says so."""
+    """Delays are the same for all learners unless they depend on the arm; the range over learners shows it."""
 
     def span(values: Iterable[float]) -> str:
         low, high = min(values), max(values)

@@ -1,4 +1,4 @@
-"""Running a sweep: which units next, on what, and what happens when something fails."""
+"""Running a sweep: scheduling of units on devices or workers, and handling of failures."""
 
 import contextlib
 import multiprocessing
@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from jaxbandit._checks.inputs import check_switch
 from jaxbandit._core.fields import show
 from jaxbandit._engine import blocks
-from jaxbandit._engine.devices import Threads
+from jaxbandit._engine.devices import Threads, alike_devices
 from jaxbandit._io.files import checked_path
 from jaxbandit._io.progress import Progress
 from jaxbandit._provenance.environment import environment
@@ -32,14 +32,15 @@ from jaxbandit.sweeps.plan import Cell, Plan
 from jaxbandit.sweeps.spec import Spec
 from jaxbandit.sweeps.states import States
 from jaxbandit.sweeps.store import Segment
+from jaxbandit.sweeps.undecided import Undecided
 from jaxbandit.sweeps.writer import StoreWriter
 
 ATTEMPTS = 2  # of a single unit
 DEVICE_THREAD = "sweep-device"  # the name its threads begin with
 COPIES = 5  # of a block's arrays at the same time, at most: on the device (in, out, in between), on the host, being written
-PROGRAM_BYTES = 400 << 20  # what JAX and a compilation take beside the arrays
+PROGRAM_BYTES = 400 << 20  # memory of JAX and a compilation beside the arrays
 
-Backlog = deque[tuple[Cell, Segment, deque[int]]]  # cells in line, with the blocks that are to be played of them
+Backlog = deque[tuple[Cell, Segment, deque[int]]]  # queued cells, with their remaining blocks
 
 
 def sweep(
@@ -57,21 +58,24 @@ def sweep(
     imports: bool = False,
     mix_environments: bool = False,
     part: tuple[int, int] | None = None,
+    until: float | str | None = None,
 ) -> Summary:
     """Compute a sweep into a folder; the same call resumes it after an interruption.
 
-    The product of learners, losses and delays is played for ``runs`` runs each. Files in ``out`` are whole or not there,
-    so a kill loses at most the units at hand. The bits do not depend on devices, executor, order or interruptions.
+    Every combination of learners, losses and delays is simulated for ``runs`` runs. Files in ``out`` are complete or absent, so
+    that a
+    kill loses at most the current units. Results are bitwise identical for any devices, executor, order and interruptions.
 
     Args:
       spec: the path of a TOML file, a :class:`Spec`, or a dict of the same form.
       out: the folder; a new one, or one that a sweep with the same spec was begun in.
-      rounds, runs: in place of the spec's; may be raised later, and only what is new is computed.
+      rounds, runs: in place of the spec's; may be raised later, and only new units are computed.
       executor: any ``concurrent.futures.Executor``, such as ``dask.distributed.Client().get_executor(pure=False)``; units are
         sent to it and files written here. By default all local devices work, in this process.
-      workers: how many units the executor works on at once, where it does not say.
-      unit_seconds: how long the executor's workers should be busy with what they are sent at once: long beside the cost of sending,
-        short to lose.
+      workers: the number of units that the executor runs at once, where it does not report it.
+      unit_seconds: the target duration of a batch sent to a worker: long compared with the cost of sending, short enough that the
+      loss
+        of one is cheap.
       memory: bytes that the process (with an executor: each worker) may use; limits how much is computed at once.
       states: in place of the spec's: keep the state of each block at the horizon, so that ``rounds`` can be raised later. Where
         it cannot be extended (the learner requires the horizon, or a trace ends there) it is not kept anyway.
@@ -80,6 +84,11 @@ def sweep(
       mix_environments: resume although versions or platform changed since the sweep was begun, and record both.
       part: ``(3, 16)`` computes the third of sixteen parts, for array jobs: any number of processes and hosts compute parts into one
         shared folder, in any order, without locks. :func:`jaxbandit.sweeps.merge` puts them together.
+      until: in place of the spec's: add runs only where they are needed. A number or share (``0.5``, ``"2%"``) adds runs to a cell
+        until half the 95% interval of its mean regret is so small. ``"decided"`` adds runs to the learners of an environment until
+        every pair is significantly different, corrected for all pairs of the sweep. ``runs`` is then the largest number of runs
+        of a cell. The intervals and tests are those of :func:`jaxbandit.compare` with ``until``, which hold however often the runs
+        were looked at.
 
     Returns:
       A :class:`Summary`; :func:`open_sweep` reads the results.
@@ -106,7 +115,9 @@ def sweep(
     if share and jax.process_count() > 1:
         raise ValueError(f"part={share}: the processes of jax.distributed share out the sweep themselves; leave part= out")
     begun = time.perf_counter()
-    plan = Plan.make(spec, rounds=rounds, runs=runs, imports=imports)
+    plan = Plan.make(spec, rounds=rounds, runs=runs, until=until, imports=imports)
+    if plan.until and (share or jax.process_count() > 1):
+        raise ValueError(_UNTIL_ALONE.format(plan.until, f"part={share}" if share else "jax.distributed"))
     for note in plan.notes:
         warnings.warn(note, stacklevel=2)
     with contextlib.ExitStack() as stack:
@@ -114,17 +125,35 @@ def sweep(
         damaged = store.remove_damaged() if jax.process_index() == 0 else 0
         _meet(0)
         if executor is None:
-            # Two batches at a time, each spread over all devices: one is computed while the other begins or ends.
-            executor, at_once, spread, in_process = Threads(2, DEVICE_THREAD), 2, jax.local_device_count(), True
-            # On an interrupt, what has not begun is dropped, and what has is not waited for.
+            # Two batches at a time, each spread over all devices: one is computed while the other begins or ends. On accelerators a
+            # batch is one launch, on one device.
+            at_once = 2 if blocks.platform() == "cpu" else 1 + len(alike_devices())
+            executor, spread, in_process = Threads(at_once, DEVICE_THREAD), jax.local_device_count(), True
+            # On an interrupt, batches that have not started are dropped, and running ones are not waited for.
             stack.callback(executor.shutdown, wait=False, cancel_futures=True)
         else:
             at_once = workers or vars(executor).get("_max_workers") or jax.local_device_count()
             spread, in_process = 1, False
         kept = plan.lasting() if (plan.spec.states if states is None else states) else set()
         here = None if mix_environments else environment()
-        runner = _Runner(store, plan, executor, at_once, spread, unit_seconds, memory, here, kept, progress, in_process)
-        runner.run()
+        undecided, looked, computed, failed = 0, None, 0, {}
+        if plan.until:
+            looked = Undecided(store, plan.until, plan.runs)
+        while True:
+            runner = _Runner(
+                store, plan, executor, at_once, spread, unit_seconds, memory, here, kept, progress, in_process,
+                looked.incomplete if looked else (),
+            )  # fmt: skip
+            runner.run()
+            computed += runner.computed
+            failed |= runner.failed
+            if looked is None:
+                break
+            undecided, more = looked.look()
+            if not more:
+                break
+            store.add_runs(more)
+        runner.computed, runner.failed = computed, failed
         failed_elsewhere = _meet(len(runner.failed)) - len(runner.failed)
         if failed_elsewhere:
             runner.failed["other processes"] = f"{failed_elsewhere} more units failed there"
@@ -137,7 +166,18 @@ def sweep(
             if share
             else (runner.units, sum(store.done(files).values()))
         )
-    return Summary(folder, units, done, runner.computed, damaged, runner.failed, time.perf_counter() - begun)
+    if undecided:
+        warnings.warn(
+            f"until={plan.until}: not reached with runs={plan.runs} in {undecided} of {len(store.cells)} cells; raise runs to resume",
+            stacklevel=2,
+        )
+    return Summary(folder, units, done, computed, damaged, runner.failed, time.perf_counter() - begun, undecided)
+
+
+_UNTIL_ALONE = (
+    "until={}: {} cannot look at the runs of the other processes; compute a first number of runs without until (runs=, --runs), merge "
+    "the parts, and call sweep with until and a larger runs in the same folder: it adds runs where they are needed"
+)
 
 
 def _check_executor(executor: Any) -> None:
@@ -180,7 +220,7 @@ def _begin(out: Path, plan: Plan, mix_environments: bool, part: SweepPart | None
 
 
 def _meet(number: int) -> int:
-    """Wait for all processes of ``jax.distributed``; returns the sum of what they bring."""
+    """Wait for all processes of ``jax.distributed``; returns the sum of their numbers."""
     if jax.process_count() == 1:
         return number
     from jax.experimental import multihost_utils
@@ -213,7 +253,7 @@ def _consecutive(blocks: deque[int], most: int) -> tuple[int, int]:
 
 
 class _Runner:
-    """Hands out batches of units, writes what comes back, and tries again what failed."""
+    """Submits batches of units, writes their results, and retries failed units."""
 
     def __init__(
         self,
@@ -228,11 +268,12 @@ class _Runner:
         kept: set[str],
         progress: bool,
         in_process: bool,
+        skipped: Collection[str],
     ):
         self.in_process = in_process  # simulations move the bar themselves; otherwise units do when they are written
         self.plan, self.executor, self.here = plan, executor, here
         self.workers, self.spread, self.unit_seconds, self.memory = workers, spread, unit_seconds, memory
-        self.at_once = 2 * workers  # batches handed out: one being computed and one waiting for each worker
+        self.at_once = 2 * workers  # submitted batches: one running and one waiting for each worker
         self.pace: dict[str, float] = {}  # shape -> seconds for one block and round, the least seen (the first one compiles)
         self.size: dict[str, int] = {}  # shape -> bytes of one block
         self.failed: dict[str, str] = {}
@@ -242,12 +283,14 @@ class _Runner:
         self.cells = {cell.id: cell for cell in plan.cells}
         mine = _mine(store)
         self.mine = [unit for unit in store.units() if (unit.cell, unit.block) in mine]
-        self.missing = [unit for unit in self.mine if unit not in self.files or not self.states.lead_on(unit)]
+        self.missing = [
+            unit for unit in self.mine if unit.cell not in skipped and (unit not in self.files or not self.states.lead_on(unit))
+        ]
         self.units = len(self.mine) if store.part else sum(store.unit_counts().values())
         self.bar = Progress(progress, sum(map(self._work, self.missing)), self._done())
 
     def run(self) -> None:
-        """One pass for each segment of rounds: a later one goes on from the states of the earlier."""
+        """One pass for each segment of rounds, which resumes from the states of the previous segment."""
         for unit in self.mine:
             self.states.drop(unit)
         missing: dict[tuple[str, int], list[Unit]] = {}
@@ -286,7 +329,7 @@ class _Runner:
             raise
 
     def _next(self, waiting: Backlog) -> list[Batch]:
-        """What to play next: some blocks of the first cell in line or, where cells are packed, of all cells of its shape."""
+        """The next batches: some blocks of the first queued cell or, where cells are packed, of all cells of its shape."""
         cell, segment, _ = waiting[0]
         if cell.execution is None:
             return [self._next_of(waiting)]
@@ -303,12 +346,12 @@ class _Runner:
         return batches
 
     def _next_of(self, waiting: Backlog) -> Batch:
-        """Some blocks of the first cell in line: as many as take ``unit_seconds``, fit the memory and are consecutive."""
+        """Some blocks of the first queued cell: as many as take ``unit_seconds``, fit the memory and are consecutive."""
         cell, segment, left_of_cell = waiting[0]
         pace = self.pace.get(cell.shape, max(self.pace.values(), default=np.inf))  # a new shape: as slow as the slowest so far
         count = max(self.spread, int(self.unit_seconds / (pace * (segment.stop - segment.start))))
         if blocks.platform() != "cpu":
-            count = 1  # always as many runs at once: on an accelerator the bits depend on that
+            count = 1  # a fixed number of runs at once: on an accelerator the rounding depends on it
         left = sum(len(others) for _, _, others in waiting)
         count = min(count, self._fitting(cell, segment), max(self.spread, -(-left // self.workers)))
         first, taken = _consecutive(left_of_cell, count)

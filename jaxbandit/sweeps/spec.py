@@ -1,4 +1,4 @@
-"""What a sweep computes, as data: the spec, its three axes, and the names that stand for learners and laws in it.
+"""The spec of a sweep as data: its three axes, and the names of learners, loss models and delay models.
 
 A spec has ``rounds``, ``runs``, ``seed`` and three lists: learners, losses, delays. The sweep is their product. Every
 public field of every learner, loss and delay model is written under its own name; ``grid`` expands to the product over its
@@ -59,7 +59,7 @@ class Spec:
 
     Args:
       rounds: the horizon of every cell.
-      runs: how many runs of every cell; learners share losses and delays run by run.
+      runs: the number of runs of every cell; learners share losses and delays run by run.
       learners, losses, delays: the three axes: lists, or dicts by names of your own, ``{"MZS22": jb.BestOfBothWorlds(jb.ORACLE)}``.
         A field of an object may be ``jb.ORACLE`` too.
       seed: of the key, ``jax.random.key(seed)``.
@@ -68,6 +68,8 @@ class Spec:
       control_variates: also record :class:`jaxbandit.ControlVariates`, which narrows the intervals.
       title, text: the first lines of the report.
       states: keep the state at the horizon, so that ``rounds`` can be raised later; ``False`` saves disk.
+      until: add runs to a cell only until half its interval is this small (``0.5``, ``"2%"``), or until all learners of its environment
+        are ``"decided"``; ``runs`` is then the largest number. See :func:`sweep`.
 
     >>> import jaxbandit as jb
     >>> spec = jb.Spec(rounds=1000, runs=256, learners=[jb.BestOfBothWorlds(jb.ORACLE), jb.TsallisINF()],
@@ -88,6 +90,7 @@ class Spec:
     title: str = ""
     text: str = ""
     spacing: str = "log"
+    until: float | str | None = None
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{_count(vars(self)[axis])} {axis}" for axis in AXES)
@@ -95,7 +98,7 @@ class Spec:
 
 
 def _count(points: Any) -> Any:
-    """How many entries an axis has; a spec may still hold anything."""
+    """The number of entries of an axis of an unchecked spec."""
     return len(points) if isinstance(points, Sequence | Mapping) else short(points)
 
 

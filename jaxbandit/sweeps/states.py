@@ -1,8 +1,8 @@
-"""Which states a running sweep has on the disk, which it still needs, and when one may go.
+"""The states that a running sweep has on disk, and when they may be removed.
 
-A state lets a block of runs go on at the round where a unit ends. It is written before its unit, and removed only after the unit
-that went on from it is on the disk: a kill at any moment leaves a sweep that goes on, at worst with a state too many, which the next
-call removes.
+A block of runs resumes from a state at the round where a unit ends. The state is written before its unit, and removed only after
+the unit that resumed from it is on disk. A sweep that is killed at any moment can be resumed, at worst with one extra state,
+which the next call removes.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ class States:
         self.segments = {name: store.segments(cell) for name, cell in store.cells.items()}
 
     def before(self, unit: Unit) -> Unit:
-        """The unit that this one goes on from."""
+        """The unit that this one resumes from."""
         segment = next(part for part in self.segments[unit.cell] if part.stop == unit.start)
         return Unit(unit.cell, unit.block, segment.start, segment.stop)
 
@@ -36,17 +36,17 @@ class States:
         return None if segment is None else Unit(unit.cell, unit.block, segment.start, segment.stop)
 
     def lead_on(self, unit: Unit) -> bool:
-        """Whether the one after a unit that is there can go on from it, or need not."""
+        """Whether the successor of a finished unit can resume from it, or need not."""
         after = self._after(unit)
         return after is None or after in self._files or unit in self._states or self._store.holds_state(self._files[unit])
 
     def resume(self, unit: Unit) -> Result:
-        """Where a unit goes on from; unit files of earlier versions have the state in them."""
+        """The result that a unit resumes from; unit files of earlier versions contain the state."""
         before = self.before(unit)
         return self._store.read(before, self._states.get(before) or self._files[before]).at_end()
 
     def write(self, unit: Unit, result: Result) -> None:
-        """Add a unit, with its state if something may go on from it, and drop the state that it went on from itself."""
+        """Add a unit, with its state if a later unit may resume from it, and drop the state that it resumed from."""
         after, old = self._after(unit), self._files.get(unit)
         keep = unit.cell in self._kept if after is None else after not in self._files
         self._files[unit], state = self._store.write(unit, result, keep)
@@ -58,7 +58,7 @@ class States:
             self.drop(self.before(unit))
 
     def drop(self, unit: Unit) -> None:
-        """Remove the state of a unit if nothing goes on from it: what comes after is there, or is not to come."""
+        """Remove the state of a unit if no unit will resume from it: the next unit is finished, or there is none."""
         after = self._after(unit)
         useless = unit in self._files and unit.cell not in self._kept if after is None else after in self._files
         if useless and unit in self._states:

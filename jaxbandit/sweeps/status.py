@@ -1,4 +1,4 @@
-"""A sweep's folder in words: how far it is, and whether its files are whole."""
+"""Text reports on a sweep's folder: its progress, and whether its files are undamaged."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ MOST_LISTED_PARTS = 20
 
 
 def status_lines(store: Store) -> Iterator[str]:
-    """What the sweep is, how much of it is computed, and what is still to do."""
+    """The settings of the sweep, its finished units, and its remaining units."""
     files = store.files()
     total, done = store.unit_counts(), store.done(files)
     there, units = sum(done.values()), sum(total.values())
@@ -20,7 +20,10 @@ def status_lines(store: Store) -> Iterator[str]:
     counts = " x ".join(_count(count, axis) for count, axis in zip(store.shape, AXES, strict=True))
     # Rounded down, so that 100 % is all.
     yield f"{store.path}: {100 * there // units} % computed ({there:,} of {_count(units, 'units')}, {records:.1f} MB, states {states:.1f} MB)"
-    yield f"  {counts}, {_count(store.runs, 'runs')} of {_count(store.rounds, 'rounds')} each"
+    least = min(map(store.runs_of, store.cells.values()))
+    runs = _count(store.runs, "runs") if least == store.runs else f"{least:,} to {_count(store.runs, 'runs')}"
+    asked = f", until={store.manifest['until']['asked']}" if "until" in store.manifest else ""
+    yield f"  {counts}, {runs} of {_count(store.rounds, 'rounds')} each{asked}"
     launches = store.launches()
     if launches is not None:
         runs = max(cell.get("launch", 0) for cell in store.cells.values())
@@ -61,7 +64,7 @@ def _part_lines(store: Store, files: Mapping[Unit, Path]) -> Iterator[str]:
 
 
 def verify_lines(store: Store) -> tuple[bool, list[str]]:
-    """Whether every file of the finished sweep is there and holds what its name says; and what to tell the user."""
+    """Whether every file of the finished sweep exists and matches its name; and the lines to print."""
     bad = {**dict.fromkeys(store.damaged_manifests(), "this file is damaged; the other copy is whole"), **store.damaged()}
     files = store.files()
     missing = sum(store.unit_counts().values()) - sum(store.done(files).values())

@@ -1,4 +1,4 @@
-"""Reading a sweep's folder. Every file that is read is checked: its checksum, and that it holds what its name says."""
+"""Reading a sweep's folder. Every file that is read is checked: its checksum, and that its content matches its name."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandit._io.files import checked_path, member_names
 from jaxbandit.results.result import Result
 from jaxbandit.sweeps.layout import MANIFESTS, STATE, StoreError, Unit, UnitFile, check_entries, in_plain_words, unit_files
-from jaxbandit.sweeps.manifest import CellEntry, Manifest, read_manifest, recorded
+from jaxbandit.sweeps.manifest import CellEntry, Manifest, cell_runs, read_manifest, recorded
 from jaxbandit.sweeps.parts import failure_files, joined_manifest, marks
 from jaxbandit.sweeps.plan import cell_id
 from jaxbandit.sweeps.spec import AXES
@@ -61,7 +61,12 @@ class Store:
 
     @property
     def runs(self) -> int:
-        return self.manifest["runs"]
+        """The runs of the cell that has most."""
+        return max(self.manifest["until"]["runs"].values()) if "until" in self.manifest else self.manifest["runs"]
+
+    def runs_of(self, cell: CellEntry) -> int:
+        """How many runs a cell has; with ``until`` so far."""
+        return cell_runs(self.manifest, cell["id"])
 
     @property
     def recorded(self) -> list[int]:
@@ -80,10 +85,10 @@ class Store:
 
     def blocks(self, cell: CellEntry) -> int:
         """How many blocks the runs of a cell make."""
-        return -(-self.runs // cell["block"])
+        return -(-self.runs_of(cell) // cell["block"])
 
     def segments(self, cell: CellEntry) -> list[Segment]:
-        """The segments of rounds that a cell is played in: one for each time the horizon was raised since it exists."""
+        """The segments of rounds of a cell: one for each time the horizon was raised since it exists."""
         horizons, since = self.manifest["horizons"], cell["since"]
         first = [t for horizon in horizons[: since + 1] for t in horizon["record"]]
         parts = [Segment(0, horizons[since]["rounds"], first)]
@@ -92,7 +97,7 @@ class Store:
         return parts
 
     def units(self) -> Iterator[Unit]:
-        """Every unit of the finished sweep, in the order it is played."""
+        """Every unit of the finished sweep, in the order of simulation."""
         for name, cell in self.cells.items():
             for segment in self.segments(cell):
                 for block in range(self.blocks(cell)):
@@ -121,7 +126,7 @@ class Store:
         return self._listed(states=False)
 
     def to_read(self) -> dict[Unit, Path]:
-        """The unit files, and what has the name of one and is none (a folder, a pipe): :meth:`read` tells what it is."""
+        """The unit files, and what has the name of one and is none (a folder, a pipe): :meth:`read` reports it."""
         with in_plain_words(self.path):
             others = {file.unit: file.path for file in unit_files(self.path) if not file.is_file and not file.is_state}
         return others | self.files()
@@ -153,7 +158,7 @@ class Store:
         return {name: counts[name] for name in self.cells}
 
     def read(self, unit: Unit, file: Path) -> Result:
-        """A unit, or its state, from its file; or a StoreError that says what is wrong with it."""
+        """A unit, or its state, from its file; raises StoreError with the reason if it is damaged."""
         with in_plain_words(self.path):
             result, fault = self._examine(unit, file.stem[-64:], file, file.suffix == STATE)
         if result is None:
@@ -188,7 +193,7 @@ class Store:
         return result, ""
 
     def result(self, at: Sequence[int], files: dict[Unit, Path] | None = None) -> Result | None:
-        """What there is of a cell, as one Result: the runs up to the first block that is missing; None for no run."""
+        """The computed runs of a cell as one Result: the runs up to the first block that is missing; None for no run."""
         files = self.to_read() if files is None else files
         cell = self.cell_at(at)
         blocks = []
@@ -200,7 +205,7 @@ class Store:
         if not blocks:
             return None
         result = Result.concat_runs(blocks)
-        return result.take_runs(0, min(self.runs, result.runs))
+        return result.take_runs(0, min(self.runs_of(cell), result.runs))
 
     def damaged(self, among: Collection[tuple[str, int]] | None = None) -> dict[Path, str]:
         """Unit file -> what is wrong with it: each file is read in full, or those of some blocks of some cells."""

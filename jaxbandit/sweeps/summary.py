@@ -15,12 +15,12 @@ LEVEL = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Win:
-    """The learner with the least mean regret in a game, and the one that comes next."""
+    """The learner with the lowest mean regret in an environment, and the second lowest."""
 
     title: str  # of the game
     best: str
     second: str
-    lead: Difference  # second less best
+    lead: Difference  # second minus best
     ratio: float  # of their mean regrets
     clear: bool  # whether the paired difference is significant after correction
 

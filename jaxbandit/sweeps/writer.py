@@ -46,7 +46,7 @@ class StoreWriter(Store):
     @classmethod
     @contextlib.contextmanager
     def begin(cls, path: str | os.PathLike, plan: Plan, *, mix_environments: bool = False) -> Iterator["StoreWriter"]:
-        """Create the store or go on with it, alone: a second sweep into the same folder is refused."""
+        """Create or resume the store, with an exclusive lock: a second sweep into the same folder raises an error."""
         path = Path(path)
         with contextlib.ExitStack() as stack:
             with in_plain_words(path):
@@ -96,7 +96,7 @@ class StoreWriter(Store):
             self.write_manifest()
 
     def check_states(self, rounds: int) -> None:
-        """Refuse to go on beyond ``rounds`` where units that are to go on have no state."""
+        """Raise if units to be extended beyond ``rounds`` have no state."""
         files, states = self.files(), self.states()
         ends = [unit for unit in self.units() if unit.stop == rounds and unit in files]
         without = sum(unit not in states and not self.holds_state(files[unit]) for unit in ends)
@@ -110,6 +110,14 @@ class StoreWriter(Store):
         content = encode(self.manifest)
         for name in MANIFESTS:
             self._write_text(name, content)
+
+    def add_runs(self, runs: dict[str, int]) -> None:
+        """Raise the numbers of runs of some cells of a sweep with ``until``."""
+        assert "until" in self.manifest
+        with in_plain_words(self.path):
+            self.check_place()
+            self.manifest["until"]["runs"] |= runs
+            self.write_manifest()
 
     def _write_text(self, name: str, content: str) -> None:
         write_whole(self.path / name, content, drafts=self.path / "incoming")
@@ -131,7 +139,7 @@ class StoreWriter(Store):
             try:
                 return self._put(unit, result, suffix)
             except FileNotFoundError:
-                self.check_place()  # says why, if the folder or the lock is gone
+                self.check_place()  # raises with the reason if the folder or the lock is gone
                 raise
 
     def _put(self, unit: Unit, result: Result, suffix: str) -> Path:
@@ -158,7 +166,7 @@ class StoreWriter(Store):
         damaged = self.damaged()
         with in_plain_words(self.path):
             for path in damaged:
-                if path.suffix == STATE:  # it comes back with its unit
+                if path.suffix == STATE:  # it is recomputed with its unit
                     for unit in path.parent.glob(f"{path.name.rpartition('_')[0]}_*{RECORDS}"):
                         if unit not in damaged:
                             unit.unlink()
@@ -178,7 +186,7 @@ class StoreWriter(Store):
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:
-    """What a name stands for, whatever it is renamed to; None if nothing is there."""
+    """The identity of a file, which renaming does not change; None if it does not exist."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -193,7 +201,7 @@ def has_manifest(path: Path) -> bool:
 
 @contextlib.contextmanager
 def lock(path: Path, *, if_possible: bool = False) -> Iterator[None]:
-    """Hold the folder alone; ``if_possible``: go on without a lock where the file system has none."""
+    """Lock the folder exclusively; ``if_possible``: continue without a lock where the file system has none."""
     import fcntl
 
     name = path / "lock"

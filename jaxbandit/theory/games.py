@@ -1,8 +1,8 @@
-"""The games of the lower bounds: full information, an adversary who knows what the learner will play.
+"""The games of the lower bounds: full information, an adversary that knows the learner's probabilities.
 
 Theorem 9 of MZS22 has losses in [0, L_t]; its Corollary gets them from delays, by playing equal losses while no feedback can
 come. With full information x_t is a deterministic function of the past losses, so the adversary may use it, as the proof
-does. A learner is told of every arm, with probability 1, in ascending order of arm; losses are shifted to [0, L_t].
+does. A learner observes every arm, with probability 1, in ascending order of arm; losses are shifted to [0, L_t].
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from jaxbandit.theory.optimal_skipping import check_sequence, outstanding
 
 __all__ = ["Halving", "Hedge", "Played", "Spread", "hard_direction", "play_with_delays", "play_with_ranges"]
 
-SURE = 2 / 3  # the adversary leaves a learner alone who trusts one arm more than this
+SURE = 2 / 3  # the adversary stops once one arm has a larger probability
 
 
 @pytree_dataclass
@@ -83,7 +83,7 @@ def hard_direction(x: jax.Array) -> jax.Array:
 
 @pytree_dataclass
 class Spread:
-    """Algorithm 3: losses that exponential weights of rate η cannot tell from none, turned against x_t.
+    """Algorithm 3: losses that exponential weights of rate η cannot distinguish from no losses, turned against x_t.
 
     z_t ∝ exp(-η Σℓ); ℓ_t = 0 in the ⌊log₂K⌋ rounds of the largest ranges and once max z_t > 2/3; else Algorithm 2 at z_t, with the
     sign that makes <x_t, ℓ_t> >= 0 (sign 0 counts as +), times L_t/2.
@@ -165,7 +165,7 @@ def play_with_ranges(learner: LearnerLike, ranges: ArrayLike, num_arms: int) -> 
 def play_with_delays(learner: LearnerLike, delays: ArrayLike, num_arms: int) -> Played:
     """Play the delayed full-information game with losses in [0, 1] against the adversary of the Corollary.
 
-    The rounds are cut into buckets no feedback of which comes before their last play (:func:`jaxbandit.theory.bounds.buckets`). All
+    The rounds are cut into buckets whose feedback arrives after their last round (:func:`jaxbandit.theory.bounds.buckets`). All
     losses of a bucket are equal, chosen against the mean of the x_t in it.
 
     >>> import jaxbandit as jb
@@ -233,7 +233,7 @@ def _scan(learner, adversary, table, plan, num_arms: int):
         size = plan["size"][m].astype(dtype)
         choice, moved = adversary.choose(hidden, sum_x / size, plan["range"][m], plan["large"][m])
         hidden = jnp.where(row["last"], moved, hidden)
-        # In [0, range]/size each round: shifting all arms alike changes nobody's regret.
+        # In [0, range]/size each round: shifting all arms alike does not change the regret.
         losses = losses.at[m].set(jnp.where(row["last"], (choice + plan["range"][m] / 2) / size, losses[m]))
         sum_x = jnp.where(row["last"], 0, sum_x)
 

@@ -75,7 +75,7 @@ class Drift:
 
 @pytree_dataclass
 class Arrivals:
-    """How many observations come at once, and the lemma Σ_{s<=t} σ_s >= Σ_{s<=t} a_s(a_s - 1)/2 in every round.
+    """The number of observations that arrive in one round, and the lemma Σ_{s<=t} σ_s >= Σ_{s<=t} a_s(a_s - 1)/2 in every round.
 
     Reads ``[C, runs]``: ``arrivals_max`` (a_max), ``outstanding_sum`` (Σσ), ``arrival_pairs`` (Σ a(a - 1)/2) and
     ``arrival_violations``, the number of rounds in which the lemma failed. All sums are exact.
@@ -312,16 +312,16 @@ class SelfBounding:
 
 @pytree_dataclass
 class Delivery:
-    """Values that wait with the plays and come, added up, in the round in which the feedback comes."""
+    """Values stored with outstanding observations; their sum is returned in the round of arrival."""
 
-    ring: jax.Array  # [W, ...] row A % W: the sum of what is due in round A
+    ring: jax.Array  # [W, ...] row A % W: the sum that arrives in round A
 
     @classmethod
     def start(cls, shape: tuple[int, ...], window: int) -> "Delivery":
         return cls(jnp.zeros((window + 1, *shape), float_dtype()))
 
     def step(self, info: RoundInfo, value: jax.Array) -> tuple["Delivery", jax.Array]:
-        """Set ``value`` of this round's play aside, and hand out what is due; longer waits than the window are dropped."""
+        """Store ``value`` of this round and return the sum that arrives; delays longer than the window are dropped."""
         size = self.ring.shape[0]
         fits, due = info.delay < size, (info.t + info.delay) % size
         if jnp.ndim(due) == 0:  # one sequence for all runs: one row
@@ -383,5 +383,5 @@ def _penalty_limit(t, x, rates, last) -> jax.Array:
     roots, entropy = sums(jnp.sqrt(x), _entropy(x))
     (a, b), (a_last, b_last) = rates, last
     # One difference of two rounded rates may be off by a large part of itself. Summed over rounds it is not: the rounding of a_t
-    # comes in with round t and goes out with round t + 1, so what stays is it times the change of Σ√x and H between the two.
+    # enters with round t and leaves with round t + 1; the rest is its product with the change of Σ√x and H between the two.
     return 2 * (a - a_last) * (roots - 1) + (b - b_last) * entropy

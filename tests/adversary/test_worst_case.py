@@ -69,13 +69,15 @@ def test_finds_the_optimum_of_brute_force(optimum):
     assert optimum[0] > 1.3 * ROUNDS / 2  # more than half of the rounds, as uniform play: there is something to find
 
 
+@pytest.mark.thorough
 def test_a_start_is_never_lost(optimum):
     found = jb.worst_case(LoseShift(), SHORT, 2, ROUNDS, budget=1, runs=8, starts=[optimum[1]])
     assert found.regret == pytest.approx(optimum[0])
     assert found.history[0].stage == "starts"
 
 
-@pytest.mark.parametrize("arms", [2, pytest.param(5, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("arms", [2, 5])
 def test_uniform_play(arms):
     """W = T(1 - 1/K): one arm without losses, all others with losses 1 in every round, the last one too."""
     found = jb.worst_case(jb.Uniform(), DELAYS, arms, 51, budget=2, runs=8)

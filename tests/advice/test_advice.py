@@ -2,6 +2,7 @@
 
 import html.parser
 import re
+import time
 
 import numpy as np
 import pytest
@@ -133,6 +134,14 @@ def test_advice(log, few, tmp_path):
     """The regret of uniform allocation is known exactly, run by run; learning reduces it; the page has intervals."""
     answers = []
     options = dict(rounds=400, runs=64, seed=3, resume=tmp_path / "part.npz")
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jb.advise(log, **options, on_answer=interrupt)
+    with np.load(tmp_path / "part.npz") as kept:  # the screening is kept, and used by the next call
+        assert {name.split("|")[1] for name in kept.files if "|" in name} == {"uniform", "thompson", "ucb1"}
     advice = jb.advise(log, **options, on_answer=answers.append)
     means = scenarios.posterior_draws(log, 64, (3, 1)).means()
     exact = 400 * (means.mean(0) - means.min(0))
@@ -156,11 +165,53 @@ def test_advice(log, few, tmp_path):
     assert "<h1>Ads &lt;1&gt; &amp; more</h1>" in page
     assert "off-policy evaluation" in page
     assert check_page(page) >= 6  # figures
-    exec(advice.code().replace('"campaign.db"', repr(str(tmp_path / "campaign.db"))).split("agent.observe")[0], {})
+    run_code(advice, tmp_path)
     # Everything is in the file: the same call again simulates nothing, and another seed is refused.
     assert jb.advise(log, **options, seconds=1e-9).summary() == sentences
     with pytest.raises(ValueError, match="this file is of another log, seed"):
         jb.advise(log, **{**options, "seed": 4})
+
+
+def run_code(advice, folder):
+    """The lines run as they are pasted, and leave nothing outstanding. Rejects feedback of one ticket twice."""
+    made = {}
+    exec(advice.code().replace('"campaign.db"', repr(str(folder / "campaign.db"))), made)
+    with made["agent"] as agent:
+        assert advice.code().count("\n") == 4
+        assert agent.close_window(0, now=time.time() + 10) == 0
+
+
+@pytest.mark.parametrize("window", ["5d", None])
+def test_the_code_for_revenue_runs(tmp_path, window):
+    rows = ["arm,action_time,feedback_time,value"]
+    for day in range(40):
+        value = 40 + 10 * (day % 5) if day % 4 == 0 else 0
+        end = f"{86400 * day + 3600}" if value or window is None else ""
+        rows.append(f"{'ab'[day % 2]},{86400 * day},{end},{value if end else ''}")
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    log = jb.load_log(tmp_path / "log.csv", arm="arm", reward="value", scale=80, window=window)
+    advice = result.Advice(
+        log,
+        200,
+        0,
+        [],
+        {"uniform": ("", jb.Uniform())},
+        {},
+        {},
+        {"uniform": result.Runs(np.ones((1, 8)), np.ones(8))},
+        {},
+        np.zeros(0),
+        {},
+    )
+    assert "reward=min(60 / 80, 1)" in advice.code()
+    run_code(advice, tmp_path)
+
+
+def test_learners_are_written_as_code():
+    facts = {"max_delay": 10.0, "horizon": 1000.0, "total_delay": 1e4}
+    for variants in candidates.candidates(facts).values():
+        for _, learner in variants:
+            assert repr(eval(f"jb.{learner!r}")) == repr(learner)
 
 
 def check_page(page):

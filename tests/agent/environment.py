@@ -34,8 +34,8 @@ class Environment:
 
 
 def waiting(agent):
-    """The outstanding tickets without their times, which differ between agents."""
-    return [ticket[:5] for ticket in agent.outstanding()]
+    """The outstanding tickets without their times, which differ between agents; probabilities may differ in the last bits."""
+    return [(one.id, one.arm, f"{one.probability:.5g}", one.round, one.run) for one in agent.outstanding()]
 
 
 def play(agent, environment, rounds, random=None):

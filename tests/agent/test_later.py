@@ -1,6 +1,7 @@
-"""Propensities of a fleet in memory, computed when they are read, against those of a durable fleet, computed with the decisions."""
+"""Propensities of agents in memory, computed when they are read, against those of durable agents, computed with the decisions."""
 
 import copy
+import json
 import pickle
 
 import jax
@@ -51,6 +52,7 @@ def test_the_same_as_with_the_decisions(tmp_path):
     assert isinstance(loaded.act()[2], Later)
 
 
+@pytest.mark.thorough
 def test_saved_without_being_read(tmp_path):
     agent = jb.Agent(jb.DelayedThompson(), 3, KEY, fleet=FLEET)
     play(agent)
@@ -91,14 +93,62 @@ def test_memory_is_bounded(monkeypatch):
     state = 3 * (4 + 4 + 4) * FLEET  # counts, losses and their rounding errors
     monkeypatch.setattr("jaxbandit.agent.core.BUDGET", 4 * state)
     agent = jb.Agent(jb.DelayedThompson(), 3, KEY, fleet=FLEET)
-    tickets = [agent.act() for _ in range(10)]
+    with pytest.warns(UserWarning, match="4 calls have outstanding tickets .* give propensities=False"):
+        tickets = [agent.act() for _ in range(10)]
     unread = [not ticket[2].is_read for ticket in tickets]
     assert unread == [False] * 6 + [True] * 4
     assert later_module.BUDGET > 2**20
     # Tickets that nobody keeps, and that are answered, hold nothing.
     agent.observe([id for ticket in tickets for id in ticket.id], 0.0)
-    for _ in range(3):
+    for _ in range(20):
         agent.observe(agent.act().id, 0.0)
-    assert len(agent._core.book._later) <= 1
+    assert len(agent._core.book._later) <= 9
     del tickets
-    assert sum(one() is not None for one in agent._core._unread._later) <= 1
+    assert sum(one() is not None for one in agent._core._unread._later) <= 9
+
+
+def test_a_ticket_without_feedback_does_not_keep_the_later_ones():
+    """Rejects a queue that is emptied from its oldest end only: it would grow until every call computes propensities."""
+    agent = jb.Agent(jb.DelayedThompson(), 3, KEY, fleet=FLEET)
+    agent.act()
+    for _ in range(50):
+        agent.observe(agent.act().id, 0.0)
+    assert len(agent._core.book._later) <= 12
+    assert len(agent.outstanding()) == FLEET
+    assert not np.isnan([ticket.probability for ticket in agent.outstanding()]).any()
+
+
+def test_a_single_learner(tmp_path):
+    """Read later, the propensities are those of a durable agent. Rejects the state after the decision, and another arm."""
+
+    def decisions(agent):
+        tickets = []
+        for number in range(9):
+            tickets.append(agent.act(arm=2 if number == 4 else None, key=f"visitor {number}" if number % 2 else None))
+            if number >= 2:
+                agent.observe(tickets[number - 2].id, loss=float(number % 2))
+            if number == 6:
+                agent.withdraw(1)
+        return tickets
+
+    agent = jb.Agent(jb.DelayedThompson(), 3, KEY)
+    tickets = decisions(agent)
+    assert not any(ticket[2].is_read for ticket in tickets)
+    agent.save(tmp_path / "agent.npz")
+    with jb.Agent.open(tmp_path / "campaign.db", jb.DelayedThompson(), 3, KEY, flush=False) as durable:
+        expected = decisions(durable)
+        waiting = [ticket.probability for ticket in durable.outstanding()]
+    assert [ticket.arm for ticket in tickets] == [ticket.arm for ticket in expected]
+    np.testing.assert_allclose([ticket.probability for ticket in tickets], [one.probability for one in expected], rtol=1e-5)
+    assert tickets[4].probability == 1
+    assert len({round(ticket.probability, 6) for ticket in tickets}) > 4
+    loaded = jb.Agent.load(tmp_path / "agent.npz", jb.DelayedThompson(), 3, KEY)
+    np.testing.assert_allclose([ticket.probability for ticket in loaded.outstanding()], waiting, rtol=1e-5)
+    assert loaded.act(key="visitor 1").probability == pytest.approx(expected[1].probability, rel=1e-5)
+    # It is used like a number.
+    ticket = agent.act()
+    assert isinstance(ticket.probability, float)
+    assert f"{ticket[2]:.3f}" == f"{ticket.probability:.3f}"
+    assert ticket in {ticket}
+    assert json.loads(json.dumps(ticket._asdict()))["probability"] == pickle.loads(pickle.dumps(ticket))[2] == float(ticket[2])
+    assert 1 / ticket[2] == 1 / ticket.probability

@@ -70,6 +70,7 @@ def test_weighted_estimates(tmp_path, name):
             assert abs(each.mean() - truth) < 4 * each.std() / math.sqrt(fleet)
 
 
+@pytest.mark.thorough
 def test_which_learners_know_their_propensities():
     for learner, known in ((jb.DelayedThompson(), True), (jb.DelayedUCB1(), True), (jb.QPMD(jb.TsallisINF(), capacity=8), False)):
         agent = jb.Agent(learner, 3, KEY)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import jaxbandit as jb
-from jaxbandit._engine import blocks
+from jaxbandit._engine import blocks, choose
 from jaxbandit.cli import app, doctor
 
 
@@ -23,6 +23,7 @@ def test_doctor_tries_a_gpu_and_a_core_beside_it(capsys, monkeypatch):
     """A CPU that is said to be a GPU: it plays the GPU's form, one of its cores the CPU's."""
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
     monkeypatch.setattr(doctor, "TRIAL", 0.01)
+    monkeypatch.setattr(choose, "ACCELERATOR_BLOCKS", ((32, 1024),))
     assert app.call(["doctor", "--learner", "exp3", "--arms", "2", "--delays", "fixed(1)", "--runs", "100", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["platform"], report["evaluation"], report["block"]) == ("gpu", "unrolled", 1024)

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.md"))
 APPENDIX = sorted((DOCS / "appendix").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *APPENDIX]
+NOTES = sorted((DOCS / "notes").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *APPENDIX, *NOTES]
 
 
 def name(path):
@@ -49,7 +50,9 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), names)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS, *sorted((DOCS / "api").glob("*.md"))], ids=name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *NOTEBOOKS, *sorted((DOCS / "api").glob("*.md")), *sorted((DOCS / "claims").glob("*.md"))], ids=name
+)
 def test_links_lead_somewhere(page):
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text()):
         if "://" in target:
@@ -153,6 +156,18 @@ def test_citation_has_this_version():
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_conda_recipe_has_this_version_and_these_dependencies():
+    import jaxbandit as jb
+
+    recipe = (ROOT / ".github" / "conda" / "meta.yaml").read_text()
+    assert f'version = "{jb.__version__.partition(".dev")[0]}"' in recipe
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(one for extra in ("plot", "data") for one in project["optional-dependencies"][extra])]
+    listed = dict(re.findall(r"^    - ([\w-]+) >=([\d.]+)$", recipe, re.MULTILINE))
+    for name, lowest in (one.split(">=") for one in wanted):
+        assert listed[{"matplotlib": "matplotlib-base"}.get(name, name.lower())] == lowest
+
+
 def test_notebooks_for_colab_are_up_to_date():
     built = runpy.run_path(str(DOCS / "build_notebooks.py"))
     assert {path.stem for path in built["BUILT"].glob("*.ipynb")} == {path.stem for path in NOTEBOOKS}
@@ -174,7 +189,12 @@ def test_notebooks_have_outputs_and_no_checks(source):
 
 
 @pytest.mark.parametrize(
-    "source", [NOTEBOOKS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:])], ids=name
+    "source",
+    [
+        pytest.param(NOTEBOOKS[0], marks=pytest.mark.thorough),
+        *(pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS[1:]),
+    ],
+    ids=name,
 )
 def test_notebook_shows_what_it_says(source, tmp_path, monkeypatch):
     import jupytext

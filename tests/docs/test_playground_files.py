@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 import jaxbandit as jb
 from experiments.playground import record, search
@@ -27,6 +28,7 @@ def test_names_colours_and_dashes_are_those_of_the_library():
     assert constant("style.js", "ARM_COLOURS") == list(jb.plots.COLOURS[:6])
 
 
+@pytest.mark.thorough
 def test_the_searched_sequences_force_the_regret_that_is_shown():
     stored = constant("adversaries.js", "SEARCHED")
     assert (stored["rounds"], stored["delay"], stored["arms"]) == (search.ROUNDS, search.DELAY, search.ARMS)

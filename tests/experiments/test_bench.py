@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from experiments.bench import bench
+from experiments.bench import bench, bits
 from experiments.bench import report as bench_report
 from experiments.bench.peers import plain_jax
 from jaxbandit.cli import app
@@ -84,8 +84,17 @@ def test_the_tables_of_a_device(monkeypatch, tmp_path):
     assert written["devices"]
     assert written["environment"]["jax"] == jax.__version__
     assert rows["1000 runs"]["rounds_per_second"] > 0
+    assert {share for one in written["bits"].values() for share in one["identical"].values()} == {1.0}
     assert (tmp_path / "bench.md").read_text().count("| 100 runs |") == 1
     assert (tmp_path / "bench.png").stat().st_size > 0
+
+
+def test_a_share_below_one_is_called_wrong():
+    """Rejects a report in which runs that differ look like any other number."""
+    found = {"fixed": {"identical": {"called again": 0.999, "resumed halfway": 1.0, bits.INFORM[1]: 0.98}, "warnings": []}}
+    assert [line for line in bits.lines(found) if "wrong" in line] == [
+        "| called again | fixed | 99.9000% **wrong: must be 100%** |"
+    ]
 
 
 def test_plain_jax_plays_the_same_algorithm():

@@ -175,7 +175,7 @@ SLOW = [case for case in LIMITS if case[:2] != ("t4", 10)]
 )
 def test_a_round_is_few_kernels(case):
     report, (kernels, traffic) = compiled(*case), LIMITS[case]
-    assert (report["evaluation"], report["block"]) == ("unrolled", 65536)
+    assert report["evaluation"] == "unrolled"
     assert report["unknown_trip_counts"] == report["ring_copies"] == 0
     assert report["kernels_per_round"] <= kernels
     assert report["bytes_per_run_round"] <= traffic

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "experiments" / "constants"
-PAGE = (ROOT / "docs" / "constants.md").read_text()
+PAGE = (ROOT / "docs" / "constants.md").read_text() + (ROOT / "docs" / "appendix" / "tuned_constants.md").read_text()
 
 
 @pytest.fixture(scope="module")

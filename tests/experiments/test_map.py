@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from experiments.choosing import map, overview
+from experiments.choosing import adversary, map, overview
 
 
 @pytest.mark.thorough
@@ -15,6 +15,7 @@ def test_a_small_map(tmp_path, monkeypatch, capsys):
     for name, value in {"RUNS": 4, "DELAYS": (1, 2), "HORIZONS": (10, 20), "BOUND": 2}.items():
         monkeypatch.setattr(map, name, value)
     monkeypatch.setattr(map, "learners", lambda delay: {"uniform": jb.Uniform(), "Exp3": jb.DelayedExp3()})
+    monkeypatch.setattr(adversary, "GENERATIONS", 1)
     benign = jb.losses.Bernoulli([0.0, 1.0, 1.0, 1.0])
     monkeypatch.setattr(map, "games", lambda delay: {"easy": benign, "in step": jb.losses.DelayMatchedSwitching(delay, 4)})
     map.map(out=tmp_path)
@@ -38,10 +39,10 @@ def test_the_overview_sorts_by_the_worst_case(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(overview, "draw", lambda found: drawn.append(draw(found)) or drawn[0])
     overview.overview(out=tmp_path)
     numbers = json.loads((tmp_path / "overview.json").read_text())
-    worst = {name: max(mean for mean, _, _ in row.values()) for name, row in numbers.items()}
+    worst = {name: max(cell["mean"] for cell in row.values()) for name, row in numbers.items()}
     rows = [label.get_text() for label in drawn[0].axes[0].get_yticklabels()]
     assert rows == sorted(worst, key=lambda name: -worst[name])
-    means = [mean for mean, _, _ in numbers["Delayed Exp3"].values()]
+    means = [cell["mean"] for cell in numbers["Delayed Exp3"].values()]
     assert f"at most {max(means) / min(means):.1f}-fold" in drawn[0].get_suptitle()
     assert "overview.png" in capsys.readouterr().out
 
@@ -58,3 +59,14 @@ def test_ties_of_the_map_are_paired_and_corrected():
     one = equal.copy()
     one[1, 0, 0] += 5
     assert map.not_worse(one).sum() == one[..., 0].size - 1
+
+
+def test_environments_of_candidates_are_one_environment_per_run():
+    """Three phases, of which the second makes arm 0 the worst; a candidate per run has the same means as alone."""
+    candidates = np.array([[0.1, 0.05, 1.0, 0.4, 0.8], [0.2, 0.1, 0.9, 0.5, 0.7]]).T
+    together = adversary.environment(candidates, 100)
+    for run in range(2):
+        alone = adversary.environment(candidates[:, run], 100)
+        for t in (1, 11, 12, 17, 18, 22, 33, 34, 100):
+            np.testing.assert_array_equal(together.expected(t)[:, run], alone.expected(t))
+    np.testing.assert_allclose(np.asarray([alone.expected(t) for t in (21, 22, 100)])[:, :2], [[0.9, 0.9], [1, 0.5], [0, 0.7]])

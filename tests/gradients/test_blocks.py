@@ -24,7 +24,7 @@ GAME = jb.BestOfBothWorlds(4), jb.losses.Bernoulli([0.3, 0.5, 0.5]), jb.delays.F
     ],
 )
 def test_one_large_block(monkeypatch, options, copies):
-    """Run by run the same derivatives, whatever the block; a block as large as the memory for their copies allows."""
+    """Run by run the same derivatives, whatever the block; a block of the size that accelerators have."""
     arguments: dict[str, Any] = {"rounds": 70, "runs": 600, "key": jax.random.key(1), **options}
     here = jb.regret_gradient(*GAME, **arguments)
     sizes, real, kept, choose = [], programs.play_blocks, [], estimators.execution_for
@@ -38,7 +38,7 @@ def test_one_large_block(monkeypatch, options, copies):
         estimators, "execution_for", lambda game, at_once, **rest: kept.append(at_once) or choose(game, at_once=at_once, **rest)
     )
     monkeypatch.setattr(blocks, "platform", lambda: "gpu")
-    monkeypatch.setattr(choosing, "SIZES", (64, 1024, 4096))
+    monkeypatch.setattr(choosing, "ACCELERATOR_BLOCKS", ((32, 1024),))
     there = jb.regret_gradient(*GAME, **arguments)
     assert (set(sizes), kept) == ({1024}, [copies])
     # Baselines of the score and groups of reverse mode are of the block (the last group is filled up with runs that were not asked

@@ -119,6 +119,7 @@ def test_wrong_options(options, message):
         jb.regret_gradient(jb.BestOfBothWorlds(3), LAW, DELAYS, **(GAME | options))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "estimator", ["jump", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("paired", "score", "fluid"))]
 )
@@ -307,7 +308,7 @@ def test_an_arm_without_losses_whose_probability_came_to_zero():
     ("learner", "far"),
     [
         *(pytest.param(one, True, marks=pytest.mark.thorough) for one in (jb.TsallisINF(scale=0.5), jb.TsallisINF("rv"))),
-        (jb.TsallisINF(), False),
+        pytest.param(jb.TsallisINF(), False, marks=pytest.mark.thorough),
     ],
 )
 def test_long_jumps_are_told(learner, far):

@@ -137,6 +137,28 @@ def test_worst_of_games():
     assert mean.after.tasks.max() > 1.2 * worst.after.value, "this would pass for the worst otherwise"
 
 
+def test_a_goal_of_ones_own_by_hand():
+    """Two games and one step: the slope is that of r₀ + r₁²/2, so the second game counts with its regret."""
+    weights, gaps = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.2])
+    laws = [better(arm, gap) for arm, gap in enumerate(gaps)]
+    tuned = jb.tune(
+        Fixed(weights),
+        laws,
+        DELAYS,
+        steps=1,
+        optimizer=optax.sgd(0.1),
+        constraints={"weights": "simplex"},
+        goal=lambda regrets: regrets[0] + regrets[1] ** 2 / 2,
+        **FOUND,
+    )
+    regrets = 10 * gaps * (1 - weights[:2])
+    gradient = 10 * np.array([0, gaps[0], gaps[0]]) + regrets[1] * 10 * np.array([gaps[1], 0, gaps[1]])
+    free = np.log(weights) - 0.1 * weights * (gradient - weights @ gradient)
+    np.testing.assert_allclose(tuned.values()["weights"], np.exp(free) / np.exp(free).sum(), rtol=1e-5)
+    assert tuned.before.value == pytest.approx(regrets[0] + regrets[1] ** 2 / 2, rel=1e-5)
+    np.testing.assert_allclose(tuned.before.tasks, regrets, rtol=1e-5)
+
+
 @pytest.mark.thorough
 def test_a_number_of_any_sign_within_its_range():
     """Leaning to the better arm is always better: from -0.5 through 0 to the end of the declared range, and not beyond."""
@@ -290,7 +312,7 @@ def test_an_unknown_error_is_null_in_the_file(tmp_path):
     assert np.isnan(back.slopes["factor"][1])
 
 
-@pytest.mark.parametrize("only", ["knots", "scale"])
+@pytest.mark.parametrize("only", [pytest.param("knots", marks=pytest.mark.thorough), "scale"])
 def test_a_start_at_the_end_of_a_range(only):
     """0.01 in float32 is below 0.01: the learner as it was given is played before, and numbers that are not tuned stay."""
     start = Limited(knots=[0.01, 1.0])
@@ -349,6 +371,11 @@ def test_facts_and_zeros_are_not_tuned_by_themselves():
         ({"fresh_runs": 0}, "fresh_runs=0: the number of runs"),
         ({"fresh_runs": 1}, "fresh_runs=1: one run has no error to judge by; give 2 or more"),
         ({"runs": 2**31}, r"run ids must stay below 2\*\*32"),
+        ({"goal": lambda regrets: regrets}, r"it makes an array of shape \(1,\); it must make one number"),
+        (
+            {"goal": lambda regrets: regrets[0], "file": "steps.json"},
+            "file='steps.json': steps towards a goal that is a function",
+        ),
         ({"goal": np.ones(2)}, r"goal=\[1.0, 1.0\]: the goal"),
         ({"estimator": np.ones(2)}, r"estimator=\[1.0, 1.0\]: the estimators are"),
         ({"constraints": {"factor": np.ones(2)}}, "a constraint is 'positive', 'simplex' or 'real'"),

@@ -177,10 +177,10 @@ def agree(learner, **options):
 
 FAST = {
     "exponential weights": Exponential(),
-    "a floor of shape [runs]": DelayAdapted(),
-    "a hybrid regulariser": Hybrid(),
 }
 THOROUGH = {
+    "a floor of shape [runs]": DelayAdapted(),
+    "a hybrid regulariser": Hybrid(),
     "a high rate": Exponential(4.0),
     "a floor of shape [K, runs]": DelayAdapted(wide=True),
     "a floor of no shape": ConstantFloor(),
@@ -201,6 +201,7 @@ def test_the_derivative_by_the_floor():
     agree(ConstantFloor(), only=["floor"])
 
 
+@pytest.mark.thorough
 def test_a_wrapper_has_the_gradient_of_its_base():
     wrapped, _, _ = gradient(Wrapped(Exponential()), "jump", runs=64, only=["base.scale"])
     assert wrapped == gradient(Exponential(), "jump", runs=64)[0]
@@ -250,6 +251,7 @@ def test_a_learner_that_does_not_use_loss_estimate_is_found_out():
     assert (trusted.estimator, trusted.note) == ("jump", "")
 
 
+@pytest.mark.thorough
 def test_a_floor_that_cannot_be_read_leads_to_paired_differences():
     _, _, found = gradient(Compiled(), None, runs=64, verify=True)
     assert found.estimator == "paired"
@@ -324,6 +326,7 @@ def test_tuning_that_follows_a_wrong_gradient_is_reported():
     assert any("disagrees with paired differences at the start" in str(one.message) for one in caught)
 
 
+@pytest.mark.thorough
 def test_a_regret_that_grew_is_a_warning(monkeypatch):
     outcomes = iter([Outcome(10.0, 0.1, np.ones(1), np.ones(1)), Outcome(11.0, 0.1, np.ones(1), np.ones(1))])
     monkeypatch.setattr(tuning, "_outcome", lambda *_: next(outcomes))

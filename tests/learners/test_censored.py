@@ -43,6 +43,7 @@ def test_edges():
         assert len(edges) <= 17
 
 
+@pytest.mark.thorough
 def test_the_curve_is_learned():
     """Failures are never observed: a curve learned from conversions alone is that of their delays."""
     delays = jb.delays.LossDependent(no_conversion=jb.delays.PacketLoss(0.0), conversion=jb.delays.Geometric(30.0, bound=255))
@@ -60,6 +61,7 @@ def test_the_curve_is_learned():
     assert result.regret[-1].mean() < 0.5 * waiting.regret[-1].mean()
 
 
+@pytest.mark.thorough
 def test_in_an_agent():
     agent = jb.Agent(jb.CensoredThompson(50), ["a", "b"], jax.random.key(0))
     for t in range(60):

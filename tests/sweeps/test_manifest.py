@@ -415,7 +415,7 @@ def test_manifests_that_are_none(copy, text):
 
 def test_a_format_of_the_future(copy):
     forge(copy, lambda m: m.update(format=9))
-    with pytest.raises(StoreError, match="format 9 is not known here; this version reads up to format 2"):
+    with pytest.raises(StoreError, match="format 9 is not known here; this version reads up to format 3"):
         Store.open(copy)
 
 

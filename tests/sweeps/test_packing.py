@@ -118,8 +118,8 @@ def test_goes_on_after_a_kill_and_with_more_rounds(gpu, launches, monkeypatch, t
 
 
 def test_what_cannot_be_packed_is_launched_alone(gpu, launches, monkeypatch, tmp_path):
-    """Rounds of 17 arms are not evaluated flat. There the program depends on how many runs are played at once: always one unit."""
-    wanted = spec([jb.Uniform()], [[0.4] + [0.5] * 16], runs=3 * BLOCK, rounds=5, record=[5], delays=[1])
+    """Rounds of 33 arms are not unrolled. There the program depends on how many runs are played at once: always one unit."""
+    wanted = spec([jb.Uniform()], [[0.4] + [0.5] * 32], runs=3 * BLOCK, rounds=5, record=[5], delays=[1])
     sizes = []
     monkeypatch.setattr(batch, "play", lambda one, progress, real=batch.play: sizes.append(one.blocks) or real(one))
     jb.sweep(wanted, tmp_path / "out")

@@ -19,6 +19,7 @@ from jaxbandit.sweeps.store import Store
 from jaxbandit.sweeps.summary import in_words, wins
 
 
+@pytest.mark.thorough
 def test_bounds_lie_above_the_regret():
     spec = jb.Spec(
         2000, 64, [jb.BestOfBothWorlds("oracle"), jb.DelayedExp3()], [jb.losses.Bernoulli([0.3, 0.5, 0.5])], [jb.delays.Fixed(4)]
@@ -141,6 +142,7 @@ def test_a_win_that_is_chance_is_not_called_clear(varied):
     assert "within chance" in in_words([close], [win], ["a", "b"])
 
 
+@pytest.mark.thorough
 def test_many_games_are_folded_and_need_few_figures(tmp_path, monkeypatch):
     """Rejects a figure of matplotlib for each game: with some fifty games that took minutes."""
     spec = jb.Spec(

@@ -87,7 +87,10 @@ SPECS = [
     (good("max_delay = 5", "max_delay = 5\ngrid = { facter = [1] }"), r"grid.facter: .*did you mean 'factor'"),
     (good("max_delay = 5", 'max_delay = 5\ngrid = { factor = [1, "two"] }'), r"grid.factor\[1\]: 'two' is not a number"),
     (good("max_delay = 5", "max_delay = 5\nlabel = 7"), r"learners\[0\].label: 7 is not a text"),
-    (good(LEARNER, 'name = "tsallis-inf"\nestimator = "iv"'), r"estimator: 'iv' is not a choice; there are iw, rv"),
+    (
+        good(LEARNER, 'name = "tsallis-inf"\nestimator = "iv"'),
+        r"estimator: 'iv' is not a choice; there are delay-adapted, iw, rv",
+    ),
     (good(LEARNER, 'name = "zimmert-seldin"\nskipping = 1'), r"skipping: 1 is not true or false"),
     (good(LEARNER, 'name = "bold"\ncapacity = 2.5\nbase = { name = "uniform" }'), r"capacity: 2.5 is not a whole number"),
     (good(LEARNER, 'name = "bold"\ncapacity = 9\nbase = { name = "unifrom" }'), r"base.name: .*did you mean 'uniform'"),
@@ -185,7 +188,8 @@ def test_all_problems_at_once():
 
 
 def test_every_field_of_every_class_can_be_written():
-    nested = {"base": {"learners": {"name": "uniform"}, "losses": {"name": "bernoulli", "means": [0.2, 0.4]}}}
+    nested = {"base": {"learners": {"name": "tsallis-inf"}, "losses": {"name": "bernoulli", "means": [0.2, 0.4]}}}
+    nested["base"]["delays"] = {"name": "fixed", "delay": 1}
     values = {
         "means": [0.2, 0.4],
         "losses": [[0.5, 0.5]] * 4,
@@ -198,7 +202,8 @@ def test_every_field_of_every_class_can_be_written():
         "laws": [{"name": "fixed", "delay": 1}] * 2,
         "no_conversion": {"name": "fixed", "delay": 1},
         "conversion": {"name": "fixed", "delay": 1},
-        "estimator": "rv",
+        "estimator": "delay-adapted",
+        "matrix": [[0.25, 0.75], [0.5, 0.5]],
         "curve": [0.5, 1.0],
         "discount": 0.5,
         "long_waits": 4,
@@ -212,6 +217,13 @@ def test_every_field_of_every_class_can_be_written():
         "shares": [0.5, 0.5],
         "rates": [[0.5, 0.25]],
         "values": [[0.5, 0.5], [0.75, 0.25]],
+        "clicks": [0.5, 0.25],
+        "purchases": [0.25, 0.5],
+        "prior_mean": [0.5, 0.25],
+        "prior_deviation": [0.25, 0.25],
+        "prior_correlation": 0.5,
+        "noise_deviation": [0.5, 0.5],
+        "noise_correlation": 0.5,
         "prior_losses": [1.0, 2.0],
         "prior_rewards": [2.0, 1.0],
     }
@@ -234,13 +246,15 @@ def test_every_field_of_every_class_can_be_written():
                     value = field.default
                 table[field.name] = value
             others = {"learners": [{"name": "uniform"}], "losses": [{"name": "bernoulli", "means": [0.2, 0.4]}]}
-            if name.endswith("state-exp3"):
+            if name.endswith("state-exp3") or name == "progressive-thompson":
                 others["losses"] = [
                     {"name": "intermediate-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}
                 ]
             if name == "composite-feedback":
                 others["learners"] = [{"name": "colo", "base": {"name": "uniform"}, "delay": 1}]
-            others |= {"delays": [{"name": "fixed", "delay": 1}], axis: [table]}
+            fixed = {"name": "fixed", "delay": 1}
+            known = {"name": "known-at-action", "base": fixed}
+            others |= {"delays": [known if name == "doubling-skipper" else fixed], axis: [table]}
             made = getattr(
                 Plan.make({"rounds": 4, "runs": 1, **others}).cells[0], axis.removesuffix("s") if axis == "learners" else axis
             )

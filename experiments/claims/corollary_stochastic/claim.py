@@ -39,9 +39,9 @@ def run(experiment):
             f"recomputed bound over regret, least of all {label}", min(np.array(limits) / [one.value for one in regrets])
         )
         draw_measured(panel, x, regrets, label=f"MZS22: p = {power.value:.2f}")
-        draw_measured(panel, x, mutated, 1, f"wrong, {wrong}: p = {power_wrong.value:.2f}".replace("{", "").replace("}", ""))
+        draw_measured(panel, x, mutated, 1, f"negative control, {wrong}: p = {power_wrong.value:.2f}")
         panel.plot(x, fitted * np.array(orders), color="black", linestyle="--", label=f"{fitted:.2f} × the O-form (fitted)")
         panel.set(
-            xscale="log", yscale="log", xlabel=label, ylabel=f"mean pseudo-regret at T = {s.rounds}", title=f"{title}, Δ = {s.gap}"
+            xscale="log", yscale="log", xlabel=label, ylabel=f"mean pseudo-regret at T = {s.rounds}", title=f"Exponent of {label}: {power.value:.2f}, at most 1 ({title})"
         )  # fmt: skip
         draw_legend(panel)

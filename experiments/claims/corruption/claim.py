@@ -3,6 +3,7 @@
 import numpy as np
 
 import jaxbandit as jb
+from experiments.claims.corruption.search import environment, search
 from experiments.claims.harness.figures import draw_legend, draw_measured
 from experiments.claims.harness.verdict import mean_of, regret_of
 
@@ -40,6 +41,16 @@ def run(experiment):
             if name in promising:
                 label = f"{name}, C = {budget}: added regret over √(C·R)"
                 experiment.check(label, found[name][budget], "at most", s.constant, kind="open")
+        for budget in s.searched if name in promising else ():
+            way = search(learner, s.delay, s.gap, budget, s.rounds, seed=1000)
+            law, delays = environment(way, s.gap, budget, s.rounds), jb.delays.Fixed(s.delay)
+            result = experiment.simulate(learner, law, delays, rounds=s.rounds, runs=16 * s.runs)
+            added = mean_of(result, result.regret[-1] - clean)
+            label = f"{name}, C = {budget}, searched: added regret over √(C·R)"
+            experiment.check(label, added / np.sqrt(budget * clean), "at most", s.constant, kind="open")
+            experiment.number(f"{name}, C = {budget}, searched: added regret", added)
+            starts, means = (np.asarray(value).tolist() for value in (law.starts, np.round(law.means, 2)))
+            experiment.say(f"{name}, C = {budget}: phases from rounds {starts} with means {means}.")
         if name != "Successive elimination":  # whose values would hide all others
             draw_measured(panel, s.budgets, list(found[name].values()), index, name)
     panel.axhline(s.constant, color="black", linestyle=":")

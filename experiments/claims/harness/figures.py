@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.claims.harness.notation import mathtext
 from experiments.claims.harness.verdict import Measured
-from jaxbandit.plots import label_logarithms, look
+from jaxbandit.plots import ALGORITHMS, label_logarithms, look, styles_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 def draw_measured(
     panel: "Axes", x: Sequence[float], y: Sequence[Measured], index: int = 0, label: str = "", **options: Any
 ) -> None:
-    """Points with their 95 % intervals, joined by a line, in the look of curve ``index``; options as for ``errorbar``."""
-    colour, style = look(index)
+    """Points with their 95 % intervals, joined by a line; options as for ``errorbar``.
+
+    In the style of the algorithm if ``label`` is the name of one, else of curve ``index``.
+    """
+    (style,) = styles_for([label])
+    colour, line = (style.colour, style.linestyle) if style in ALGORITHMS.values() else look(index)
     values, halves = [one.value for one in y], [1.96 * one.error for one in y]
-    panel.errorbar(x, values, halves, **{"fmt": f"o{style}", "color": colour, "label": label, "capsize": 2, **options})
+    drawn = {} if "fmt" in options else {"marker": "o", "linestyle": line}
+    panel.errorbar(x, values, halves, **{**drawn, "color": colour, "label": label, "capsize": 2, **options})
 
 
 def draw_runs(panel: "Axes", rounds: np.ndarray, values: np.ndarray, index: int = 0, label: str = "") -> None:

@@ -212,7 +212,7 @@ def _compute(statement: Statement, folder: Path, quick: bool, progress: bool) ->
     if experiment.figure is not None:
         lay_out(experiment.figure)
         with whole_file(folder / "figure.png") as file:
-            experiment.figure.savefig(file, dpi=110)
+            experiment.figure.savefig(file, dpi=160)
     experiment.forget_pieces()
     return {
         "name": statement.name,

@@ -54,7 +54,12 @@ def in_time(experiment, panel, below):
         experiment.check(label, slopes[at] / (constant * inverse[at]), "equals", 1.0, resolution=s.slope_resolution, kind="shape")
         if at not in equal:
             experiment.mutant("(K − 1)/min Δ in place of Σ 1/Δ_i", label, slopes[at] / (constant * (s.arms - 1) / min(gaps)))
-    panel.set(xscale="log", xlabel="round t", ylabel="mean pseudo-regret", title=f"Growth in time (K = {s.arms}, d = {s.delay})")
+    panel.set(
+        xscale="log",
+        xlabel="round t",
+        ylabel="mean pseudo-regret",
+        title=f"Regret grows like log t (K = {s.arms}, d = {s.delay})",
+    )
     draw_legend(panel)
     draw_measured(below, inverse, slopes, label="MZS22, measured", fmt="o")
     below.plot(
@@ -63,7 +68,11 @@ def in_time(experiment, panel, below):
     lines = [float(theory.bounds.lai_robbins(bernoulli(gaps).means, np.e).total) for gaps in s.gaps]
     below.plot(inverse, lines, "kx", label="Lai–Robbins, slope of any consistent learner")
     below.set(
-        xscale="log", yscale="log", xlabel="Σ 1/Δ_i", ylabel="regret per unit of log t, last decade", title="Slope in log t"
+        xscale="log",
+        yscale="log",
+        xlabel="Σ 1/Δ_i",
+        ylabel="regret per unit of log t, last decade",
+        title="The slope is proportional to Σ 1/Δ_i",
     )
     draw_legend(below)
 
@@ -108,9 +117,9 @@ def in_delay(experiment, panel):
         ):  # fmt: skip
             draw_measured(panel, x, line, 3 * index + place, f"{name}, Δ = {gap}")
     panel.set(
-        xscale="log", yscale="log", xlabel="d_max or σ_max", ylabel=f"mean pseudo-regret at T = {s.outlier_rounds}", title="Which delay costs?"
+        xscale="log", yscale="log", xlabel="d_max or σ_max", ylabel=f"mean pseudo-regret at T = {s.outlier_rounds}", title="Cost of d_max and of σ_max", ylim=(40, None)
     )  # fmt: skip
-    draw_legend(panel)
+    draw_legend(panel, loc="lower right", ncols=2)
 
 
 def run(experiment):

@@ -1,7 +1,7 @@
 """Queues of outstanding observations.
 
 :mod:`~jaxbandit._engine.queues.listed` serves every game. :mod:`~jaxbandit._engine.queues.slots` is faster for learners that only
-add up what they observe.
+sum arriving feedback.
 """
 
 from jaxbandit._engine.queues.listed import Pending

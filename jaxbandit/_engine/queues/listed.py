@@ -1,20 +1,21 @@
-"""Outstanding observations: a ring of at least ``bound + 1`` rounds, memory flat in the number of rounds.
+"""Outstanding observations: a ring of at least ``bound + 1`` rounds, with memory constant in the number of rounds.
 
-The ring has W rows, a power of two so that finding a row is one "and"; row ``s % W`` holds the play of round s. How the plays
-due at the end of a round are found:
+The ring has W rows, a power of two so that finding a row is one "and". Row ``s % W`` holds the action of round s. Actions whose
+feedback arrives at the end of a round are found as follows:
 
-- a law with one age (``fixed_age``; Fixed, PacketLoss): the only candidate is the play made ``age`` rounds ago;
-- any other law: a linked list through the ring for each round of arrival, oldest play first, one for all runs if the
-  delays are shared, else one for each run: O(1) for each observation.
+- Delay models with one age (``fixed_age``; Fixed, PacketLoss): the only candidate is the action of ``age`` rounds ago.
+- All other delay models: a linked list through the ring for each round of arrival, oldest action first. There is one list for all
+  runs if the delays are shared, else one for each run: O(1) for each observation.
 
-The ring may have more rows than are used (``mask``), so that laws that differ in their longest delay share a program. It may have fewer
-than the longest delay (``lasting``) if it has more than the horizon: no play leaves it then, and what arrives after the horizon is in
-no list. Its round of arrival is kept in ``due``, and :meth:`Pending.regrown` moves it to a longer ring.
+The ring may have more rows than are used (``mask``), so that delay models with different longest delays share a program. It may
+have fewer than the longest delay (``lasting``) if it has more than the horizon: then no action leaves it, and feedback that
+arrives after the horizon is in no list. Its round of arrival is kept in ``due``, and :meth:`Pending.regrown` moves it to a longer
+ring.
 
 A few observations with delays longer than the ring (outliers of a shared sequence) are in a side list.
 
-XLA copies a whole ring in every round unless each write to it comes after the reads of that round. XLA only knows an order where
-one value is computed from another, so some values that are written are computed from what was read in a way that changes nothing.
+XLA copies a whole ring in every round unless each write to it follows the reads of that round. XLA derives the order from data
+dependences only. Some written values are therefore computed from values that were read, in a way that does not change them.
 """
 
 import dataclasses
@@ -32,62 +33,65 @@ from jaxbandit._core.sums import Count
 from jaxbandit.delays import NEVER, Delays
 from jaxbandit.learners.base import Observation
 
-NONE = np.int32(-(2**30))  # older than any play
-# How arrivals of a round are walked through. while: as many as there are. cond: as many as the queue has rows, skipping those that are
-# not there, for reverse mode. all: without skipping, because the batching rule of lax.cond cannot be transposed once differentiated.
+NONE = np.int32(-(2**30))  # older than any action
+# The loop over the arrivals of a round. while: as many turns as arrivals. cond: as many turns as the queue has rows, skipping
+# empty ones, for reverse mode. all: without skipping, because the batching rule of lax.cond cannot be transposed once
+# differentiated.
 Loop = Literal["while", "cond", "all"]
 
 
 @pytree_dataclass
 class Play:
-    """What waits for its feedback."""
+    """An action with outstanding feedback."""
 
     arm: jax.Array  # [...] int32
     loss: jax.Array  # [...]
     probability: jax.Array  # [...]
     memo: Any
-    jump: Any = None  # what Game.feedback adds, where a gradient is estimated
+    jump: Any = None  # set by a Hook, for gradient estimation
+    losses: Any = None  # [K, ...] of all arms, for learners with full information
 
 
 @pytree_dataclass
 class Lists:
-    """Who is due when: for each round of arrival a list of plays, named by their rounds, in ascending order.
+    """Arrival schedule: for each round of arrival a linked list of actions, identified by their rounds, in ascending order.
 
-    ``last`` needs no clearing: a play due in round A was made after round A - W, so an older entry is none.
+    ``last`` needs no clearing: feedback that arrives in round A is of an action after round A - W, so older entries are invalid.
     """
 
-    last: jax.Array  # [W] or [W, ...] int32, row A % W: the newest play due at the end of round A
-    links: jax.Array  # [2W] or [2W, ...] int32, row A % W: the oldest due in round A; row W + s % W: the one after play s
+    last: jax.Array  # [W] or [W, ...] int32, row A % W: the newest action whose feedback arrives in round A
+    links: jax.Array  # [2W] or [2W, ...] int32, row A % W: the oldest such action; row W + s % W: the successor of action s
 
     def append(self, play: jax.Array, arrival: jax.Array, due: jax.Array) -> "Lists":
         """Put ``play`` at the end of the list of round ``arrival``, where ``due``."""
         size = self.last.shape[0]
         newest = read_row(self.last, row(arrival, size))
         empty = newest <= arrival - size
-        # Where the play is not due, the row is written back as it was. `newest > NONE - 1` is always true: it makes the value that
-        # is written depend on the value that was read, so that XLA does not copy the ring (see the head of this file).
+        # Where ``due`` is False, the row is written back unchanged. `newest > NONE - 1` is always true: it makes the written
+        # value
+        # depend on the value that was read, so that XLA does not copy the ring (see the module docstring).
         last = write_own_number(self.last, jnp.where(due & (newest > NONE - 1), play, newest), row(arrival, size))
         link = jnp.where(empty, row(arrival, size), size + row(newest, size))
         return Lists(last, write_own_number(self.links, play, jnp.where(due, link, size + row(play, size))))
 
 
 def ring_size(bound: int) -> int:
-    """How many rows a ring has for delays up to ``bound``: a power of two above it."""
+    """The number of rows of a ring for delays up to ``bound``: a power of two above it."""
     return 1 << int(bound).bit_length()
 
 
 def row(round: jax.Array, size: int) -> jax.Array:
-    """The row of a round in a ring of ``size`` rows, unsigned: JAX then spends nothing on negative indices."""
+    """The row of a round in a ring of ``size`` rows, unsigned, so that JAX adds no handling of negative indices."""
     return round.astype(jnp.uint32) & np.uint32(size - 1)
 
 
 @pytree_dataclass
 class Side:
-    """Plays of a shared sequence that wait longer than the ring; the last row takes the writes of rounds without such a play."""
+    """Actions of a shared sequence with delays longer than the ring; the last row takes the writes of all other rounds."""
 
     plays: Play  # [C + 1, ...]
     origin: jax.Array  # [C + 1] int32
-    due: jax.Array  # [C + 1] int32, 0: nothing waits here
+    due: jax.Array  # [C + 1] int32, 0: empty
     filled: jax.Array  # [] int32
 
 
@@ -102,9 +106,9 @@ class Pending:
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s
-    lost: jax.Array  # int32, plays whose feedback never arrives
+    lost: jax.Array  # int32, actions with missing feedback
     mask: jax.Array | None = None  # uint32, W - 1 for a ring of which only W rows are used; known within a round only
-    lasting: int = static(default=0)  # delays of this many rounds or more are losses; 0: as many as there are rows
+    lasting: int = static(default=0)  # from this delay on, feedback is missing; 0: the number of rows
 
     @classmethod
     def start(cls, delays: Delays, play: Play, lead: tuple[int, ...], keep_due: bool, rows: int = 0) -> "Pending":
@@ -117,7 +121,7 @@ class Pending:
             return jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), play)
 
         size, extra = rows or ring_size(delays.bound), delays._long_waits or 0
-        # Without a list, an arm of -1 marks a play that never arrives, or was never made.
+        # Without a list, an arm of -1 marks missing feedback, or a round without an action.
         plays = empty(size)
         plays = dataclasses.replace(plays, arm=plays.arm - 1)
         lists = (
@@ -132,7 +136,7 @@ class Pending:
         return cls(plays, lists, side, due, zero, zero, Count(none, none), zero, lasting=ring_size(delays.bound) if rows else 0)
 
     def begin(self, mask: jax.Array | None) -> "Pending":
-        """Count the plays outstanding at the start of a round."""
+        """Count the observations outstanding at the start of a round."""
         return self.replace(
             mask=mask,
             outstanding_max=jnp.maximum(self.outstanding_max, self.outstanding),
@@ -143,10 +147,10 @@ class Pending:
         return dataclasses.replace(self, **changes)
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Pending":
-        """The play of round t waits ``delay`` rounds."""
+        """Add the action of round t, whose feedback is delayed by ``delay`` rounds."""
         size = self.plays.arm.shape[0] if self.mask is None else self.mask.astype(jnp.int32) + 1
         slot = self._row(t)
-        # What no list can hold is lost: laws are checked for it, but one of a user's own may return anything.
+        # Delays that no list can hold count as missing feedback: delay models are checked, but a user's may return any number.
         never = delay == NEVER if self.side is not None else delay >= (self.lasting or size)
         changes: dict[str, Any] = {
             "outstanding": self.outstanding + 1,
@@ -165,7 +169,7 @@ class Pending:
         return self.replace(**changes)
 
     def regrown(self, fresh: "Pending", done: jax.Array) -> "Pending":
-        """The same queue after round ``done`` in the longer ring of ``fresh``, an empty queue. This ring has more than ``done`` rows."""
+        """Move the queue after round ``done`` to the longer, empty queue ``fresh``. This ring has more than ``done`` rows."""
 
         def add(s: jax.Array, grown: "Pending") -> "Pending":
             due = read_row(self.due, row(s, size))
@@ -173,7 +177,7 @@ class Pending:
 
         size = self.plays.arm.shape[0]
         if self.lists is None:
-            # Row s in both rings is the play of round s.
+            # Row s in both rings is the action of round s.
             grown = fresh.replace(plays=jax.tree.map(lambda new, old: new.at[:size].set(old), fresh.plays, self.plays))
         else:
             grown = lax.fori_loop(1, done + 1, add, fresh)
@@ -190,7 +194,7 @@ class Pending:
         return round.astype(jnp.uint32) & self.mask
 
     def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
-        """Whether the play of round s arrives at the end of round t or later; what has left the ring has arrived."""
+        """Whether the feedback of round s arrives at the end of round t or later; entries that left the ring have arrived."""
         if self.due is None:
             raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
         size = self.due.shape[0]
@@ -198,7 +202,7 @@ class Pending:
         return (s >= t - size) & (read_row(self.due, row(s, size)) >= t)
 
     def deliver(self, t: jax.Array, age: jax.Array | None, observe: Callable, state: Any, loop: Loop) -> tuple["Pending", Any]:
-        """Hand every play due at the end of round t to ``observe(state, observation)``, oldest first."""
+        """Pass all feedback that arrives at the end of round t to ``observe(state, observation)``, oldest first."""
         if self.lists is None:
             pending, state = self._deliver_aged(t, age, observe, state)
             return pending.replace(mask=None), state
@@ -206,12 +210,12 @@ class Pending:
         return pending._deliver_listed(t, observe, state, loop)
 
     def deliver_sum(self, t: jax.Array, shares: jax.Array, observe: Callable, state: Any) -> tuple["Pending", Any]:
-        """Hand the sum of all pieces of losses that come at the end of round t to ``observe``, as one observation of no arm.
+        """Pass the sum of all shares of losses that arrive at the end of round t to ``observe``, as one observation of no arm.
 
-        ``shares [M]`` of a loss come after 0, 1, … rounds. The ring holds a loss of 0 for plays that were never made.
+        ``shares [M]`` of a loss arrive after 0, 1, … rounds. The ring holds a loss of 0 for rounds without an action.
         """
         size = self.plays.arm.shape[0]
-        age = row(t - jnp.arange(size, dtype=jnp.int32), size)  # of the play in each row
+        age = row(t - jnp.arange(size, dtype=jnp.int32), size)  # of the action in each row
         weights = jnp.pad(shares, (0, size - shares.shape[0]))[age]
         total = (self.plays.loss * weights.reshape(size, *[1] * (self.plays.loss.ndim - 1))).sum(0)
         nobody = Play(jnp.full_like(self.plays.arm[0], -1), total, jnp.ones_like(total), read_row(self.plays.memo, row(t, size)))
@@ -261,7 +265,8 @@ class Pending:
 
 
 def _observation(arrived, origin, play: Play) -> Observation:
-    return Observation(arrived, origin, jnp.where(arrived, play.arm, -1), play.loss, play.probability, play.memo, play.jump)
+    arm = jnp.where(arrived, play.arm, -1)
+    return Observation(arrived, origin, arm, play.loss, play.probability, play.memo, play.jump, losses=play.losses)
 
 
 def _repeat(proceed, body, carry, limit: int, loop: Loop):

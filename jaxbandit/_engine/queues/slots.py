@@ -1,14 +1,15 @@
-"""Arrival buffer: outstanding observations of learners that only add up arriving feedback.
+"""Arrival buffer: outstanding observations of learners that only sum arriving feedback.
 
-With a delay for each play, lists (:mod:`jaxbandit._engine.queues.listed`) take a loop over what arrives, as long as the busiest run needs: an
-accelerator stops for the host at every turn, a CPU goes over all runs in each. A learner that says ``adds_only`` does not mind
-whether plays reach it one by one or summed up, and what a play will bring is known as soon as it is made. So it is worked out at once, and
+With per-round delays, lists (:mod:`jaxbandit._engine.queues.listed`) need a loop over arrivals whose length is set by the busiest
+run. In each turn an accelerator waits for the host, and a CPU processes all runs. If ``adds_only`` is set, observations may be
+delivered one at a time or summed, and the update of an action is known when it is taken. It is therefore computed at once:
 
-- :class:`Slots` adds it to the sum of all plays that are due in the same round, of which a delivery reads one row;
-- :class:`Dense` keeps it together with the round in which it is due, and a delivery looks through all rows: for TPUs, which
-  cannot add to a row of each run's own without copying the whole memory.
+- :class:`Slots` adds it to the sum of all updates that arrive in the same round. A delivery reads one row.
+- :class:`Dense` stores it with its round of arrival, and a delivery reads all rows. It is for TPUs, which cannot add to a
+  different
+  row in each run without copying the whole memory.
 
-Sums are rounded in another order than with lists: runs agree with theirs up to rounding.
+Sums are computed in another order than with lists: results agree up to rounding.
 """
 
 import dataclasses
@@ -27,8 +28,8 @@ from jaxbandit._core.sums import Count
 from jaxbandit._engine.queues.listed import Play, row
 from jaxbandit.learners.base import Observation
 
-Brought = dict[int, jax.Array]  # place of a leaf of the learner's state -> what is added to it, [K, ...] or [...]
-Read = tuple[list[jax.Array], jax.Array, jax.Array]  # the leaves it was added to, plays outstanding, plays that came
+Brought = dict[int, jax.Array]  # index of a leaf of the learner's state -> the update added to it, [K, ...] or [...]
+Read = tuple[list[jax.Array], jax.Array, jax.Array]  # the updated leaves, outstanding observations, arrived observations
 
 
 @pytree_dataclass
@@ -38,13 +39,13 @@ class Arrivals:
     outstanding: jax.Array  # int32, σ_t
     outstanding_max: jax.Array  # int32
     total_outstanding: Count  # Σ σ_s
-    lost: jax.Array  # int32, plays whose feedback never arrives
-    made: tuple[Play, jax.Array] | None  # the play of this round and its delay, until the round's delivery
-    at_arm: bool = static()  # plays bring something to the row of their own arm only
-    lasting: int = static()  # delays of this many rounds or more are losses; 0: as many as there are rows
+    lost: jax.Array  # int32, actions with missing feedback
+    made: tuple[Play, jax.Array] | None  # the action of this round and its delay, until the round's delivery
+    at_arm: bool = static()  # updates are nonzero in the row of their own arm only
+    lasting: int = static()  # from this delay on, feedback is missing; 0: the number of rows
 
     def begin(self, mask: jax.Array | None) -> "Arrivals":
-        """Count the plays outstanding at the start of a round."""
+        """Count the observations outstanding at the start of a round."""
         del mask  # all rows are used
         return dataclasses.replace(
             self,
@@ -53,7 +54,7 @@ class Arrivals:
         )
 
     def is_due_from(self, s: jax.Array, t: jax.Array) -> jax.Array:
-        """Not known here: observations of one round are kept as one sum."""
+        """Not available: observations of one round are kept as one sum."""
         raise TypeError("a learner that calls round.is_outstanding must say watches_plays = True in its class")
 
     def size(self) -> int:
@@ -61,12 +62,12 @@ class Arrivals:
         raise NotImplementedError
 
     def add(self, t: jax.Array, play: Play, delay: jax.Array) -> "Arrivals":
-        """The play of round t waits ``delay`` rounds; delays that no row can hold are losses."""
+        """Add the action of round t with its delay; delays that no row can hold count as missing feedback."""
         lost = self.lost + (delay >= (self.lasting or self.size())).astype(jnp.int32)
         return dataclasses.replace(self, outstanding=self.outstanding + 1, lost=lost, made=(play, delay))
 
     def deliver(self, t: jax.Array, age: Any, observe: Callable, state: Any, loop: str) -> tuple["Arrivals", Any]:
-        """Add to ``state`` what the plays due at the end of round t bring, and put by what this round's play will."""
+        """Add the updates that arrive at the end of round t to ``state``, and store that of this round's action."""
         del age, loop
         assert self.made is not None
         play, delay = self.made
@@ -86,47 +87,47 @@ class Arrivals:
         return dataclasses.replace(kept, outstanding=outstanding, made=None), jax.tree.unflatten(structure, leaves)
 
     def _logged(self, t: jax.Array, delay: jax.Array, arm: jax.Array, brought: "Brought") -> Any:
-        """``self`` with what a longer queue would need to know of this round's play."""
+        """``self`` with the data on this round's action that a longer queue would need."""
         del t, delay, arm, brought
         return self
 
     def _due(self, t: jax.Array, arm: jax.Array, brought: "Brought") -> tuple["Brought", jax.Array]:
-        """What is due in round t, leaf by leaf, and from how many plays."""
+        """The sums of the updates that arrive in round t, leaf by leaf, and the number of their actions."""
         raise NotImplementedError
 
     def _keep(self, t: jax.Array, delay: jax.Array, later: jax.Array, arm: jax.Array, brought: "Brought", read: "Read") -> Any:
-        """``self`` with what was due taken out, and with ``brought`` put by where it comes ``later``.
+        """``self`` without the updates that have arrived, and with ``brought`` stored where it arrives ``later``.
 
-        ``read`` is what was made of :meth:`_due`. XLA copies the whole memory in every round unless what is written to it is
-        computed from what was read (see the head of pending.py).
+        ``read`` is computed from :meth:`_due`. XLA copies the whole memory in every round unless written values are
+        computed from values that were read (see :mod:`jaxbandit._engine.queues.listed`).
         """
         raise NotImplementedError
 
 
 def bring(observe: Callable, state: Any, play: Play, comes: jax.Array, t: jax.Array) -> Brought:
-    """What the feedback of a play will add to the leaves of the learner's state."""
+    """The update that the feedback of an action will add to the leaves of the learner's state."""
     nothing = jax.tree.map(jnp.zeros_like, state)
     arm = jnp.where(comes, play.arm, -1)
-    after = observe(nothing, Observation(comes, t, arm, play.loss, play.probability, play.memo))
-    # A leaf that comes back as it was handed in is one to which nothing is ever added.
+    after = observe(nothing, Observation(comes, t, arm, play.loss, play.probability, play.memo, losses=play.losses))
+    # A leaf that is returned unchanged is never updated.
     pairs = enumerate(zip(jax.tree.leaves(after), jax.tree.leaves(nothing), strict=True))
     return {place: new for place, (new, old) in pairs if new is not old}
 
 
 @pytree_dataclass
 class Log:
-    """Every play, with what it brings and when: where rows end at the horizon, for runs that are resumed."""
+    """All actions with their updates and rounds of arrival: for resumed runs, where rows end at the horizon."""
 
-    due: jax.Array  # [W, ...] int32, row s: the round of arrival of play s, s itself if it brought all it will
+    due: jax.Array  # [W, ...] int32, row s: the round of arrival of action s, s itself once its update is complete
     arm: jax.Array  # [W, ...] int32
-    values: jax.Array  # [W, n, ...] what is added, and how many plays
+    values: jax.Array  # [W, n, ...] the update, and the number of actions
 
 
 @pytree_dataclass
 class Slots(Arrivals):
-    """A row for each round of arrival, with the sums of what the plays due in it bring."""
+    """A row for each round of arrival, with the sums of the updates that arrive in it."""
 
-    sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and how many plays
+    sums: jax.Array  # [W, N + 1, ...] row A % W: N numbers, and the number of actions
     log: Log | None = None
 
     def size(self) -> int:
@@ -142,7 +143,7 @@ class Slots(Arrivals):
 
     def _keep(self, t, delay, later, arm, brought, read):
         size, count = self.sums.shape[:2]
-        if self.lasting:  # there is no row for what arrives after the horizon
+        if self.lasting:  # there is no row for feedback that arrives after the horizon
             later = later & (delay < size)
             delay = jnp.where(later, delay, 0)
         places, start = [], 0
@@ -155,7 +156,7 @@ class Slots(Arrivals):
         return dataclasses.replace(self, sums=self._written(row(t, size), row(t + delay, size), places, values, read))
 
     def _values(self, arm: jax.Array, brought: Brought) -> jax.Array:
-        """The numbers that are added to some row, ``[n, ...]``; the last is a play."""
+        """The numbers that are added to a row, ``[n, ...]``; the last counts the action."""
         values = [_numbers(new, arm) for new in brought.values()]
         values = [pick(new, arm)[None] for new in values] if self.at_arm else values
         return jnp.concatenate([*values, jnp.ones((1, *arm.shape), self.sums.dtype)])
@@ -168,7 +169,7 @@ class Slots(Arrivals):
         return dataclasses.replace(self, log=log)
 
     def regrown(self, fresh: "Slots", done: jax.Array) -> "Slots":
-        """The same queue after round ``done`` with the more numerous rows of ``fresh``, an empty queue; there is a log."""
+        """Move the queue after round ``done`` to the longer, empty queue ``fresh``; requires a log."""
         assert self.log is not None
         size, (rows, count) = self.size(), fresh.sums.shape[:2]
         among = [jnp.arange(length, dtype=jnp.uint32) for length in self.log.arm.shape[1:]]
@@ -183,7 +184,7 @@ class Slots(Arrivals):
                 places = _range(count, play.arm)
             index = jnp.broadcast_arrays(row(play.due, rows), places.astype(jnp.uint32), *among)
             later = (play.due > done) & (play.due - s < rows)
-            # In ascending order of s, as the sums would have been made in the longer queue.
+            # In ascending order of s, as in the longer queue.
             return sums.at[tuple(index)].add(jnp.where(later, play.values, 0), mode="promise_in_bounds", unique_indices=True)
 
         log = None if fresh.log is None else jax.tree.map(lambda new, old: new.at[:size].set(old), fresh.log, self.log)
@@ -201,7 +202,7 @@ class Slots(Arrivals):
 class SlotsInTurn(Slots):
     """The same for a CPU and one axis of runs, which are written one after the other.
 
-    There XLA makes a kernel of its own of a scatter, five times as slow as this loop.
+    On a CPU, XLA compiles a scatter to a separate kernel, which is five times as slow as this loop.
     """
 
     def _written(self, now, then, places, values, read):
@@ -209,7 +210,7 @@ class SlotsInTurn(Slots):
         leaves, outstanding, _ = read
         zeros = [jnp.minimum(jnp.abs(_numbers(one, places[0])), 0) for one in (*leaves, outstanding)]
         memory = write_row(self.sums, jnp.concatenate(zeros), now)
-        then = jnp.broadcast_to(then, values.shape[-1:])  # a law may draw one delay for all runs without saying so
+        then = jnp.broadcast_to(then, values.shape[-1:])  # a delay model may draw one delay for all runs without declaring it
 
         def one_run(run, memory):
             for place, value in zip(places, values, strict=True):
@@ -222,9 +223,9 @@ class SlotsInTurn(Slots):
 
 @pytree_dataclass
 class Dense(Arrivals):
-    """A row for each play, with what it brings and when."""
+    """A row for each action, with its update and round of arrival."""
 
-    due: jax.Array  # [W, ...] uint32, the round of arrival times a power of two, plus the arm; 0: nothing waits here
+    due: jax.Array  # [W, ...] uint32, the round of arrival times a power of two, plus the arm; 0: empty
     values: tuple[jax.Array, ...]  # [W, ...] each
 
     def size(self) -> int:
@@ -250,7 +251,7 @@ class Dense(Arrivals):
         else:
             given = [one for new in brought.values() for one in _numbers(new, arm)]
         code = ((t + delay).astype(jnp.uint32) << shift) + (arm.astype(jnp.uint32) if self.at_arm else np.uint32(0))
-        # `came >= 0` is always true: what is written is computed from what was read.
+        # `came >= 0` is always true: it makes the written value depend on a value that was read.
         code = jnp.where(later & (came >= 0), code, np.uint32(0))
         values = tuple(
             write_row(ring, jnp.where(came >= 0, one, 0), row(t, size)) for ring, one in zip(self.values, given, strict=True)
@@ -258,7 +259,7 @@ class Dense(Arrivals):
         return dataclasses.replace(self, due=write_row(self.due, code, row(t, size)), values=values)
 
     def _shift(self, brought: Brought) -> np.uint32:
-        """By how many bits the round of arrival is shifted, to have room for the arm."""
+        """The number of bits by which the round of arrival is shifted to make room for the arm."""
         return np.uint32(max(len(new) - 1 for new in brought.values()).bit_length() if self.at_arm else 0)
 
 
@@ -285,8 +286,9 @@ def start(
 ) -> Arrivals:
     """An empty queue. ``state`` and ``play`` give the shapes of its entries, ``lead`` is the shape of the counts.
 
-    ``kind`` is "slots", "slots in turn" or "dense". ``lasting`` is the first delay that is a loss where ``size`` rows end at the horizon,
-    and ``logged`` says that such runs may be resumed.
+    ``kind`` is "slots", "slots in turn" or "dense". ``lasting`` is the first delay that counts as missing where ``size`` rows end
+    at
+    the horizon, and ``logged`` means that such runs may be resumed.
     """
     play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
     brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))

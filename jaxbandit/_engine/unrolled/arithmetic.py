@@ -1,4 +1,4 @@
-"""Arithmetic for many runs at once, on single numbers and rows of memory: what :mod:`jaxbandit._engine.unrolled.evaluator` computes with."""
+"""Arithmetic for many runs at once, on single numbers and rows of memory; used by :mod:`jaxbandit._engine.unrolled.evaluator`."""
 
 import dataclasses
 import functools
@@ -16,13 +16,13 @@ from jaxbandit._engine.unrolled.vectors import Array, Number, Rows, Unsupported,
 class Arithmetic:
     """Operations on numbers, each of which stands for a vector of ``runs`` runs, and on rows of memory.
 
-    Numbers that depend on the game alone are worked out once: see :meth:`once`.
+    Numbers that depend only on the game are computed once: see :meth:`once`.
     """
 
     def __init__(self, runs: int):
         self.runs = runs
         self.inside_loop = 0
-        # Fixed numbers in the order in which a run of the program meets them, which is always the same.
+        # Fixed numbers in the order of the program, which is always the same.
         self.fixed: list[jax.Array] = []
         self.packed: dict[Any, jax.Array] = {}
         self.next_fixed = 0
@@ -43,7 +43,7 @@ class Arithmetic:
         return Number(result)
 
     def once(self, make: Callable[[], Any]) -> Number:
-        """A fixed number: ``make()`` in the first run of a program, and what that gave in every other."""
+        """A fixed number: ``make()`` in the first run of a program, and its stored value in every other."""
         place, self.next_fixed = self.next_fixed, self.next_fixed + 1
         if not self.packed:
             self.fixed.append(jnp.asarray(make()))
@@ -52,9 +52,9 @@ class Arithmetic:
         return Number(self.packed[dtype][sum(one.dtype == dtype for one in self.fixed[:place])], is_fixed=True)
 
     def pack(self) -> None:
-        """The first run is over: fixed numbers are from now on read from one array of each type.
+        """Pack the fixed numbers into one array of each type, after the first run.
 
-        A kernel takes a limited number of arrays, and would be cut in two if every fixed number were one.
+        A kernel takes a limited number of arrays, and would be split if every fixed number were a separate array.
         """
         dtypes = {one.dtype for one in self.fixed}
         self.packed = {dtype: jnp.stack([one for one in self.fixed if one.dtype == dtype]) for dtype in dtypes}
@@ -83,11 +83,11 @@ class Arithmetic:
     # Rows of memory.
 
     def inside(self, row: Number, count: int) -> Number:
-        """The index of a row as ``lax.dynamic_slice`` takes it: brought back to the first or last if it is outside."""
+        """The index of a row, clamped to the first or last row as in ``lax.dynamic_slice``."""
         return self.apply(lambda row: jnp.clip(row.astype(jnp.int32), 0, count - 1), row)
 
     def read(self, rows: Rows, row: Number) -> Array:
-        """One row, ``[...]``, with what was written to it in this round."""
+        """One row, ``[...]``, including the writes of this round."""
         row = self.inside(row, rows.shape[0])
         out = array_of([self._read(rows, row, place) for place in rows.places()], rows.shape[1:])
         for written, values in rows.writes:
@@ -110,10 +110,10 @@ class Arithmetic:
         return dataclasses.replace(rows, writes=(*rows.writes, (row, values)))
 
     def settled(self, rows: Rows) -> jax.Array:
-        """The memory once everything was written."""
+        """The memory after all writes."""
         array, dtype, writes = rows.array, rows.array.dtype, list(rows.writes)
-        # A row that is written again gets the last values at once. What is written first then depends on what is written later,
-        # hence on all that was read before: without that XLA copies the memory.
+        # A row that is written twice gets the last values at once. The first write then depends on the later values, hence on all
+        # earlier reads. Without this dependence XLA copies the memory.
         for place in reversed(range(len(writes) - 1)):
             (row, values), (later, new) = writes[place : place + 2]
             same = self.apply(lax.eq, row, later)

@@ -1,11 +1,11 @@
-"""One round for a block of runs, with a vector of runs in place of every number: the form for few arms on a GPU or TPU.
+"""One round for a block of runs, with a vector of runs in place of every number, for few arms on a GPU or TPU.
 
-On arrays ``[K, runs]`` the compiler for GPUs makes some 27 kernels of a round, because every sum over the arms cuts it in two.
+On arrays ``[K, runs]`` the GPU compiler generates some 27 kernels per round, because every sum over the arms splits a kernel.
 Here the round is traced for a single run, and its program is then evaluated with a vector ``[runs]`` in the place of every
-number. Arms are unrolled, so all that is left are operations element by element, which become one kernel, and rows of memory.
+number. Arms are unrolled, so that only elementwise operations, which become one kernel, and rows of memory remain.
 
-The program is a jaxpr, and what jaxprs are made of changes between versions of JAX. A step or a parameter for which there is no
-rule here raises :class:`Unsupported`; the caller then falls back to evaluation on arrays.
+The program is a jaxpr, and the primitives of jaxprs change between versions of JAX. Unsupported primitives and parameters raise
+:class:`Unsupported`; the caller then falls back to evaluation on arrays.
 """
 
 import functools
@@ -47,7 +47,7 @@ class Evaluator(Arithmetic):
     """Evaluates programs of one run for a vector of ``runs`` runs.
 
     One evaluator is for one program, run for every round (``next_fixed`` is set to 0 before each): numbers that depend on the game
-    alone are worked out in the first run, which must not be inside the loop over rounds.
+    alone are computed in the first run, which must not be inside the loop over rounds.
     """
 
     def __init__(self, runs: int):
@@ -193,7 +193,7 @@ class Evaluator(Arithmetic):
     # Choices and loops.
 
     def _cond(self, step, which, *inputs, branches, **_):
-        first, *others = (self.run(branch, inputs) for branch in branches)  # all of them: runs differ in which they need
+        first, *others = (self.run(branch, inputs) for branch in branches)  # all branches: runs may take different ones
         for index, other in enumerate(others, 1):
             test = self.apply(lambda which, index=index: which == index if which.dtype != np.bool_ else which, which[()])
             first = [map_numbers(functools.partial(self.where, test), new, old) for new, old in zip(other, first, strict=True)]
@@ -235,7 +235,7 @@ class Evaluator(Arithmetic):
             def body(packed):
                 old = unpack(packed)
                 new, on = self.run(body_jaxpr, [*used, *old]), proceed(old)
-                if not on.is_shared:  # a run that is done waits for the others
+                if not on.is_shared:  # a finished run keeps its values
                     new = [self._kept_unless(on, one, other) for one, other in zip(new, old, strict=True)]
                 return pack(new)
 
@@ -255,7 +255,7 @@ class Evaluator(Arithmetic):
         return kept
 
     def _carried(self, make: Callable, carry: list[Any]) -> list[Any]:
-        """What a loop made by ``make(pack, unpack, start)`` leaves of ``carry``.
+        """The final ``carry`` of a loop built by ``make(pack, unpack, start)``.
 
         Whole numbers that all runs share are carried as scalars, so that counted loops have a known number of turns. Where such a
         number differs between runs after a turn, the loop is rebuilt with a vector for it. Rows of memory are carried as they are.

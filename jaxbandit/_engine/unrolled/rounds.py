@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from jaxbandit._core.fields import float_dtype
 from jaxbandit._engine.game import Game, State
@@ -14,8 +15,11 @@ from jaxbandit._engine.per_run import single_run
 from jaxbandit._engine.unrolled.evaluator import Evaluator
 from jaxbandit._engine.unrolled.vectors import UNROLLED, Number, Rows, array_of, shared_vector
 
-MOST_ARMS = 16  # arms are unrolled, and the compiler takes 29 s for 16 arms, 75 for 24 (docs/performance.md)
-TABLE = 128  # numbers; a larger table of a learner's state, such as a window over the last plays, stays in memory
+# Arms are unrolled, and the compile time grows with the numbers that one run computes in a round: see
+# docs/appendix/accelerators.md.
+FEW_ARMS, MOST_ARMS = 16, 32  # always; and if a round has no more than so many numbers:
+MOST_NUMBERS = 11_000
+TABLE = 128  # numbers; a larger table of a learner's state, such as a window over the last actions, stays in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +32,10 @@ class Leaf:
 
 
 class UnrolledRounds:
-    """Plays rounds like :class:`jaxbandit._engine.loop.ArrayRounds`, with a vector of runs for every number of one run's program."""
+    """Rounds as in :class:`jaxbandit._engine.loop.ArrayRounds`, with a vector of runs for every number of one run's program."""
 
     def __init__(self, player: Any, game: Game, flags: Sequence[bool], state: State, probabilities: bool):
-        """``player`` plays one run; ``flags`` mark the leaves of the game that have a value for each run."""
+        """``player`` simulates one run; ``flags`` mark the leaves of the game that have a value for each run."""
         (self.runs,), self.arms, self.probabilities = game.runs.shape, game.losses.num_arms, probabilities
         self.evaluator = Evaluator(self.runs)
         one = single_run(game, flags)
@@ -47,7 +51,7 @@ class UnrolledRounds:
         self.game = list(zip(jax.tree.leaves((like_player, one)), jax.tree.leaves((player, game)), strict=True))
 
     def _given(self, leaf: jax.ShapeDtypeStruct, value: jax.Array) -> Any:
-        """A leaf of the game, which no round changes."""
+        """A leaf of the game, constant over the rounds."""
         per_run = np.shape(value) != leaf.shape
         if leaf.size > UNROLLED:
             return Rows(jnp.asarray(value), per_run)
@@ -57,7 +61,7 @@ class UnrolledRounds:
         return array_of([self.evaluator.once(lambda index=index: flat[index]) for index in range(leaf.size)], leaf.shape)
 
     def enter(self, state: State, done: jax.Array) -> Any:
-        """What the loop carries after round ``done``: the round and every number as vectors, memory, and x_t as vectors."""
+        """The carry of the loop after round ``done``: the round and every number as vectors, memory, and x_t as vectors."""
 
         def one(leaf: Leaf, value: jax.Array):
             if leaf.in_memory:
@@ -70,13 +74,13 @@ class UnrolledRounds:
         values = [one(leaf, value) for leaf, value in zip(self.leaves, jax.tree.leaves(state), strict=True)]
         none = jnp.zeros(self.runs, float_dtype())
         carry = now, values, [none] * self.arms if self.probabilities else None
-        self.play(done, carry)  # for the sake of the numbers that are the same in every round; the rest is never computed
+        self.play(done, carry)  # computes the numbers that are the same in every round; XLA drops the rest
         self.evaluator.pack()
         return carry
 
     def play(self, t: jax.Array, carry: Any) -> Any:
         now, values, _ = carry
-        now = now + 1  # t as a vector too: a scalar that is worked out in every round is a kernel of its own
+        now = now + 1  # t as a vector too: a scalar that is computed in every round is a separate kernel
         inputs = [self._carried(leaf, value) for leaf, value in zip(self.leaves, values, strict=True)]
         self.evaluator.next_fixed = 0
         game = [self._given(*leaf) for leaf in self.game]
@@ -105,6 +109,17 @@ class UnrolledRounds:
         _, values, x = carry
         state = jax.tree.unflatten(self.tree, [one(leaf, value) for leaf, value in zip(self.leaves, values, strict=True)])
         return state, None if x is None else jnp.stack(x)
+
+
+def count_numbers(program: ClosedJaxpr | Jaxpr) -> int:
+    """The number of numbers that a program computes; the body of a loop counts once."""
+    total = 0
+    for step in (program.jaxpr if isinstance(program, ClosedJaxpr) else program).eqns:
+        values = [one for value in step.params.values() for one in (value if isinstance(value, tuple | list) else [value])]
+        inner = [count_numbers(one) for one in values if isinstance(one, ClosedJaxpr | Jaxpr)]
+        made: list[Any] = [out.aval for out in step.outvars]
+        total += sum(inner) if inner else sum(int(np.prod(one.shape)) for one in made)
+    return total
 
 
 def _is_ring(path: tuple) -> bool:

@@ -1,5 +1,7 @@
-"""Numbers of one run's program as vectors of runs, and how arrays of them change their shape: what
-:mod:`jaxbandit._engine.unrolled.evaluator` computes with."""
+"""Numbers of one run's program as vectors of runs, and reshaping of arrays of them.
+
+Used by :mod:`jaxbandit._engine.unrolled.evaluator`.
+"""
 
 import dataclasses
 import functools
@@ -41,13 +43,13 @@ FOLDS: dict[str, Callable] = {
     "reduce_sum": lax.add,
 }
 CUMULATIVE: dict[str, Callable] = {"cummax": lax.max, "cummin": lax.min, "cumprod": lax.mul, "cumsum": lax.add}
-UNROLLED = 64  # numbers; a longer array that the game brings along stays in memory
+UNROLLED = 64  # numbers; a longer array of the game stays in memory
 
 Array = Any  # a NumPy array of Number, shaped like the array of one run
 
 
 class Unsupported(NotImplementedError):
-    """The program has a step for which there is no rule here."""
+    """The program has a primitive that the evaluator does not support."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -55,13 +57,13 @@ class Number:
     """One number of one run's program.
 
     ``value`` is a NumPy number where it is known beforehand, an array ``[]`` where all runs share it, else a vector ``[runs]``.
-    Numbers that all runs share may be vectors too, because a scalar that is worked out in every round is a kernel of its own;
-    ``scalar()`` is then the one number, for those who need it as such: the index of a row of memory.
+    Numbers that all runs share may be vectors too, because a scalar that is computed in every round is a separate kernel.
+    ``scalar()`` is then the shared number, for use as the index of a row of memory.
     """
 
     value: Any
     scalar: Callable[[], Any] | None = None
-    is_fixed: bool = False  # a scalar that is the same in every round, worked out once before the first
+    is_fixed: bool = False  # a scalar that is the same in every round, computed once before the first
 
     @property
     def is_vector(self) -> bool:
@@ -89,7 +91,7 @@ def shared_vector(value: jax.Array) -> Number:
 class Rows:
     """An array that stays in memory: ``[W, ..., runs]``, or ``[W, ...]`` if all runs share it.
 
-    Writes are put off until the end of the round, and reads look at them first: memory is then read before it is written, and
+    Writes are deferred until the end of the round, and reads include them. Memory is then read before it is written, and
     need not be copied.
     """
 
@@ -102,7 +104,7 @@ class Rows:
         return self.array.shape[:-1] if self.per_run else self.array.shape
 
     def places(self) -> list[tuple[int, ...]]:
-        """The places within a row."""
+        """The indices within a row."""
         return list(np.ndindex(*self.shape[1:]))
 
 
@@ -184,7 +186,7 @@ def _iota(step, *, dtype, shape, dimension, **_):
     return array_of([Number(one) for one in numbers.reshape(-1)], shape)
 
 
-# How the shape of an array is changed, which costs nothing: its numbers are only put in another order.
+# Changes of shape, which cost nothing: the numbers are only reordered.
 STRUCTURAL: dict[str, Callable[..., Array]] = {
     "broadcast_in_dim": _broadcast,
     "concatenate": lambda step, *arrays, dimension: np.concatenate(arrays, dimension),

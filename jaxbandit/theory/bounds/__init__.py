@@ -13,7 +13,7 @@ Masoudian, Zimmert & Seldin (NeurIPS 2024).
 """
 
 from jaxbandit.theory.bounds.base import Bound
-from jaxbandit.theory.bounds.feedback_models import composite, limited_tracking, state_exp3
+from jaxbandit.theory.bounds.feedback_models import composite, limited_tracking, state_exp3, state_exp3_single
 from jaxbandit.theory.bounds.lower import (
     bandit_lower,
     buckets,
@@ -36,7 +36,15 @@ from jaxbandit.theory.bounds.mzs22 import (
     self_bounding_remainder,
 )
 from jaxbandit.theory.bounds.mzs24 import mzs24_adversarial, mzs24_skipped, mzs24_stochastic
-from jaxbandit.theory.bounds.others import delayed_exp3, delayed_ucb1, dew, tsallis_inf_adversarial, tsallis_inf_stochastic
+from jaxbandit.theory.bounds.others import (
+    delayed_exp3,
+    delayed_hedge,
+    delayed_ucb1,
+    dew,
+    doubling_skipper,
+    tsallis_inf_adversarial,
+    tsallis_inf_stochastic,
+)
 from jaxbandit.theory.bounds.zs20 import Rates, adversarial, zs20_rates, zs20_simple, zs20_skipping
 
 __all__ = [
@@ -49,9 +57,11 @@ __all__ = [
     "buckets",
     "composite",
     "delayed_exp3",
+    "delayed_hedge",
     "delayed_lower",
     "delayed_ucb1",
     "dew",
+    "doubling_skipper",
     "fixed_delay_adversarial",
     "fixed_delay_stochastic",
     "full_information_lower",
@@ -68,6 +78,7 @@ __all__ = [
     "self_bounding_limits",
     "self_bounding_remainder",
     "state_exp3",
+    "state_exp3_single",
     "stochastic_lower",
     "tsallis_inf_adversarial",
     "tsallis_inf_stochastic",

@@ -25,6 +25,47 @@ def state_exp3(num_arms: int, num_signals: int, rounds: ArrayLike, delay: float)
     return make_bound("proved", "Baghi 2026", penalty=penalty, stability=stability)
 
 
+def state_exp3_single(num_arms: int, num_signals: float, rounds: ArrayLike, delay: float, rate: ArrayLike | None = None) -> Bound:
+    """A state of S is seen at once, the loss d rounds later: the regret of ``StateExp3`` itself, without copies.
+
+    .. math:: \\frac{\\log K}{\\eta} + \\frac{\\eta}{2}\\big(3.3\\,(S - 1)\\,T + 2dT\\big) + d \\quad\\text{for } \\eta \\le \\frac{1}{e(d + 1)}
+
+    Under this condition no probability grows by more than the factor e while a loss is outstanding. In place of S any bound on the
+    effective dimension :math:`v_t` may be given. The theorem has the minimum over η; its proof, which was read, has this line.
+
+    Args:
+      num_arms: K.
+      num_signals: S, or a bound on the effective dimension.
+      rounds: T.
+      delay: d, fixed and at least 1.
+      rate: η; by default that of :class:`jaxbandit.StateExp3`. A larger one than allowed raises an error.
+
+    >>> from jaxbandit import theory
+    >>> theory.bounds.state_exp3_single(num_arms=8, num_signals=4, rounds=10_000, delay=50).total.round(1)
+    np.float64(2324.3)
+
+    Reference: Baghi, *Pooling and Drift in Delayed Bandits*, 2026, Theorem 1 and its proof (edition with an appendix on it).
+    """
+    check_arms(num_arms)
+    _check(num_signals=num_signals, delay=delay)
+    if delay < 1:
+        raise ValueError(f"delay={delay}: the bound is for fixed delays of 1 or more; use state_exp3 without delay")
+    total = np.asarray(rounds)
+    own = np.sqrt(2 * np.log(num_arms) / ((num_signals + delay) * total)) if rate is None else np.asarray(rate)
+    if np.any(own > largest_state_rate(delay)):
+        raise ValueError(
+            f"rate={np.max(own):.4g}: the bound holds for rates up to 1/(e(d + 1)) = {largest_state_rate(delay):.4g}; give a smaller one, or more "
+            "rounds"
+        )
+    stability = own / 2 * (3.3 * (num_signals - 1) + 2 * delay) * total
+    return make_bound("proved", "Baghi 2026", penalty=np.log(num_arms) / own, stability=stability, outstanding=np.asarray(delay))
+
+
+def largest_state_rate(delay: float) -> float:
+    """1/(e(d + 1)), up to which rates of StateExp3 without copies are analysed."""
+    return float(1 / (np.e * (delay + 1)))
+
+
 def composite(num_arms: int, rounds: ArrayLike, delay: float) -> Bound:
     """Losses in pieces over d + 1 rounds, only sums are seen: order √((d + 1)·K·T), of CoLo over Tsallis-INF (Cesa-Bianchi et al. 2022).
 

@@ -36,7 +36,7 @@ def mzs22_rates(
 ) -> Rates:
     """1/η_t = √(t + η₀) and 1/γ_t = √((Σ_{s<=t} σ_s + γ₀)/log K) for a sequence of delays ``[T]``.
 
-    ``max_delay`` is what the learner is told; the longest delay of the sequence unless given.
+    ``max_delay`` is the input of the learner; by default the longest delay of the sequence.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs22_rates([0, 0, 0, 0], num_arms=4, max_delay=1).entropy.round(2)

@@ -1,5 +1,6 @@
 """Upper bounds of the other learners."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -7,7 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import show
 from jaxbandit.theory.bounds.base import Bound, inverse_gaps, make_bound
-from jaxbandit.theory.optimal_skipping import check_arms, truncated
+from jaxbandit.theory.optimal_skipping import check_arms, check_sequence, truncated
 
 
 def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal["iw", "rv"] = "iw") -> Bound:
@@ -66,6 +67,48 @@ def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
     delays = truncated(delays)
     total = 3 * np.sqrt(np.log(num_arms) * (num_arms * len(delays) / 2 + delays.sum()))
     return make_bound("proved", "after György & Joulani 2021; this form derived", total=total)
+
+
+def delayed_hedge(delays: ArrayLike, num_arms: int) -> Bound:
+    r"""Hedge with full information and delays, :class:`jaxbandit.DelayedHedge`: :math:`\sqrt{(T + 2D) \log K}`; derived in ``docs/theory.md``.
+
+    >>> from jaxbandit import theory
+    >>> theory.bounds.delayed_hedge(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(37.2)
+    """
+    check_arms(num_arms)
+    delays = truncated(delays)
+    total = np.sqrt((len(delays) + 2 * delays.sum()) * np.log(num_arms))
+    return make_bound("proved", "derived", total=total)
+
+
+def doubling_skipper(delays: ArrayLike, num_arms: int) -> Bound:
+    r"""Skipper with the doubling scheme, :class:`jaxbandit.DoublingSkipper`: :math:`3\sqrt{2^m}` for each epoch :math:`m`.
+
+    Which epochs there are follows from the delays. In each epoch the skipped rounds, the penalty and the stability of DEW are at most
+    :math:`\sqrt{2^m}` each (Thune et al. 2019; recalled).
+
+    >>> from jaxbandit import theory
+    >>> theory.bounds.doubling_skipper(np.zeros(1000, int), num_arms=4).total.round(1)
+    np.float64(626.6)
+    """
+    check_arms(num_arms)
+    delays, log_k = check_sequence(delays), np.log(num_arms)
+    epochs = [math.ceil(math.log2(np.e * num_arms * log_k))]
+    length, skipped, total = 0, 0, 0.0
+
+    def counted(delay: int) -> tuple[int, int, float]:
+        skips = delay >= np.sqrt(2.0 ** epochs[-1]) / (4 * np.e * log_k)
+        return length + 1, skipped + skips, total + (0 if skips else delay)
+
+    for delay in delays.tolist():
+        after = counted(delay)
+        if max(after[1] ** 2, (np.e * num_arms * after[0] / 2 + after[2]) * log_k) > 2.0 ** epochs[-1]:
+            epochs.append(epochs[-1] + 1)
+            length, skipped, total = 0, 0, 0.0
+            after = counted(delay)
+        length, skipped, total = after
+    return make_bound("proved", "Thune et al. 2019, recalled", epochs=3 * np.sqrt(2.0 ** np.array(epochs)).sum())
 
 
 def delayed_ucb1(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float) -> Bound:

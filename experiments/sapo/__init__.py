@@ -1,0 +1,1 @@
+"""Delayed SAPO, statement by statement."""
