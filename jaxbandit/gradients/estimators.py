@@ -230,7 +230,8 @@ def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, e
         if estimator == "score":
             return ""
     if not is_importance_weighted(as_learner(learner)):
-        return f"estimator={estimator!r}: {name} is not ImportanceWeighted, a learner that only adds importance-weighted estimates; {so}"
+        how = " with estimator='delay-adapted'" if getattr(learner, "estimator", "") == "delay-adapted" else ""
+        return f"estimator={estimator!r}: {name}{how} does more than add importance-weighted losses (extend.ImportanceWeighted); {so}"
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""
