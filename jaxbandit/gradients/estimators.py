@@ -217,7 +217,7 @@ def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, e
     """The reason why the estimator cannot be used for a number; empty if it can. ``certain``: a mean loss is 0 or 1."""
     if estimator == "paired" or (estimator == "score" and number.part == "learner"):
         return ""
-    name, so = type(learner).__name__, "'paired' is used"
+    so = "'paired' is used"
     if number.part == "delays":
         return f"estimator={estimator!r}: the regret jumps with the numbers of delays.{type(delays).__name__}; {so}"
     if number.part == "losses":
@@ -230,8 +230,7 @@ def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, e
         if estimator == "score":
             return ""
     if not is_importance_weighted(as_learner(learner)):
-        how = " with estimator='delay-adapted'" if getattr(learner, "estimator", "") == "delay-adapted" else ""
-        return f"estimator={estimator!r}: {name}{how} does more than add importance-weighted losses (extend.ImportanceWeighted); {so}"
+        return f"estimator={estimator!r}: {show(learner)} does more than add importance-weighted losses (extend.ImportanceWeighted); {so}"
     if estimator in ("jump", "unbiased") and not delays.oblivious:
         return f"estimator={estimator!r}: delays.{type(delays).__name__} may depend on the arm or the loss; {so}"
     return ""

@@ -68,7 +68,7 @@ def test_estimates_are_smaller_with_delays():
 def test_gradients_use_paired_differences():
     """The divisor depends on what arrived in between, for which the jump tangent is not derived."""
     learner, losses = jb.Exp3(estimator="delay-adapted"), jb.losses.Bernoulli([0.2, 0.8])
-    with pytest.warns(UserWarning, match=r"Exp3 with estimator='delay-adapted' does more.*'paired' is used"):
+    with pytest.warns(UserWarning, match=r"Exp3\(estimator='delay-adapted'\) does more.*'paired' is used"):
         found = jb.regret_gradient(learner, losses, jb.delays.Fixed(3), rounds=60, runs=256, seed=0)
     assert found.estimator == "paired"
     up, down = (
