@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,6 +22,38 @@ from jaxbandit.losses import Losses
 
 _warned: set[tuple] = set()
 _muted: ContextVar[bool] = ContextVar("_muted", default=False)
+_noted: ContextVar[list[tuple] | None] = ContextVar("_noted", default=None)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[list[tuple]]:
+    """The cases that checks inside would warn about, whether or not they were warned about before."""
+    cases: list[tuple] = []
+    token = _noted.set(cases)
+    try:
+        yield cases
+    finally:
+        _noted.reset(token)
+
+
+def warned_about(cases: Iterable[tuple]) -> bool:
+    """Whether all these cases were warned about before."""
+    return _warned.issuperset(cases)
+
+
+def is_muted() -> bool:
+    """Whether warnings are suppressed: see :func:`no_more_about_burn_in`."""
+    return _muted.get()
+
+
+def _is_new(case: tuple) -> bool:
+    cases = _noted.get()
+    if cases is not None:
+        cases.append(case)
+    if case in _warned:
+        return False
+    _warned.add(case)
+    return True
 
 
 @contextlib.contextmanager
@@ -62,9 +94,7 @@ def _longest(delays: Delays, runs: int | None) -> np.ndarray:
 
 
 def _warn_of_longer(name: str, field: str, given: float, longest: float) -> None:
-    case = (name, given, longest)
-    if case not in _warned:
-        _warned.add(case)
+    if _is_new((name, given, longest)):
         can_come = "feedback can be lost" if math.isinf(longest) else f"delays of {longest:.0f} can come"
         warnings.warn(
             f"{name}({field}={given:g}): {can_come}, so its guarantee does not hold here (the simulation is still exact)",
@@ -82,8 +112,7 @@ def warn_about_state_rate(learner: Any, num_arms: int) -> None:
         )
     wrong = np.flatnonzero((delay > 0) & (rate > (1 + 1e-6) / (np.e * (delay + 1))))
     case = ("StateExp3", float(rate.flat[wrong[0]]), float(delay.flat[wrong[0]])) if wrong.size else None
-    if case is not None and case not in _warned:
-        _warned.add(case)
+    if case is not None and _is_new(case):
         warnings.warn(
             f"StateExp3(mean_delay={case[2]:g}): its rate {case[1]:.4g} is above 1/(e(d + 1)) = {1 / (np.e * (case[2] + 1)):.4g}, so its "
             "guarantee does not hold here (the simulation is still exact); a smaller scale= or a longer horizon= would restore it",
@@ -120,8 +149,7 @@ def warn_about_burn_in(learner: Any, losses: Losses, rounds: Any, runs: int | No
     if longest is None or not is_concrete(rounds) or longest <= rounds:
         return
     case = (type(learner).__name__, longest, int(rounds))
-    if case not in _warned:
-        _warned.add(case)
+    if _is_new(case):
         warnings.warn(
             f"{show(learner)}: with its constants it explores nearly uniformly for about {case[1]:,.0f} rounds "
             f"(factor·max_delay·K^(1/3)·log K/gap), and rounds={case[2]:,}; "

@@ -74,15 +74,16 @@ def execution_for(
 
 def start_shapes(player: Player, game: Game, runs: int) -> State:
     """Shapes and dtypes of the state of ``runs`` runs of the game."""
-    leaves, structure = jax.tree.flatten((player, per_run.with_runs(game, player.execution.per_run, runs)))
-    return _start_shapes(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), float_dtype())
+    leaves, structure = jax.tree.flatten((player, game))
+    return _start_shapes(structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves), runs, float_dtype())
 
 
 # Cached: each evaluation takes a quarter of a millisecond, and a simulation needs many.
 @functools.lru_cache(maxsize=256)
-def _start_shapes(structure: Any, leaves: tuple[tuple[tuple[int, ...], Any], ...], dtype: Any) -> State:
+def _start_shapes(structure: Any, leaves: tuple[tuple[tuple[int, ...], Any], ...], runs: int, dtype: Any) -> State:
     del dtype  # part of the cache key: the shapes depend on it
-    return start.eval_shape(*jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves]))
+    player, game = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
+    return start.eval_shape(player, per_run.with_runs(game, player.execution.per_run, runs))
 
 
 def leaves_with_runs(player: Player, game: Game) -> list[bool]:
@@ -90,6 +91,16 @@ def leaves_with_runs(player: Player, game: Game) -> list[bool]:
     size = block_size(game.losses.num_arms)
     some, more = (jax.tree.leaves(start_shapes(player, game, count)) for count in (size, size + 1))
     return [one.shape != other.shape for one, other in zip(some, more, strict=True)]
+
+
+def put(tree: T, device: Any) -> T:
+    """Put ``tree`` on a device. On a CPU nothing is: programs take arrays of NumPy, and all threads share the default device.
+
+    A transfer takes 10 µs for each array, some 50 of them in a simulation of one block.
+    """
+    if platform() == "cpu" and jax.config.jax_default_device is None:  # pyright: ignore[reportAttributeAccessIssue]
+        return tree
+    return jax.device_put(tree, device)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +120,7 @@ class Block:
 
         Outputs of a program must be put there too: they are not committed to a device, and would recompile the next program.
         """
-        return jax.device_put(tree, self.device)
+        return put(tree, self.device)
 
     def played(self, rounds: int) -> None:
         """Report that the block has advanced by ``rounds`` rounds; raises if the caller was interrupted."""
@@ -152,7 +163,7 @@ def play_blocks(
     def block(first: int, player: Player, device: Any) -> Block:
         part = per_run.of_block(game, flags, ids[first : first + size], first)
         runs = min(size, wanted - first)
-        return Block(jax.device_put(player, device), jax.device_put(part, device), first, runs, device, progress, stopped)
+        return Block(put(player, device), put(part, device), first, runs, device, progress, stopped)
 
     free: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
@@ -167,9 +178,10 @@ def play_blocks(
         for device in devices:
             free.put(device)
         player = not_one_function(player) if settle is None else settle(block(0, player, devices[0]))
+        if len(starts) == 1:
+            return [play_one(0, player)]
         # As many threads as devices, or as cores of a CPU: JAX does not guarantee that two calls of one thread run at once.
-        # Blocks
-        # are not assigned to threads in advance, so that a slow thread does not delay the others.
+        # Blocks are not assigned to threads in advance, so that a slow thread does not delay the others.
         threads = Threads(len(devices), "jaxbandit-block")
         try:
             futures = [threads.submit(play_one, first, player) for first in starts]

@@ -125,7 +125,6 @@ def settled(program: Program, player: Player, *arguments: Any, **options: Any) -
         return player
     leaves, structure = jax.tree.flatten((player, arguments))
     shape = _shape(structure, leaves, options)
-    plain = not_one_function(player)
     with program.trying.setdefault(shape, threading.Lock()):  # dict.setdefault is atomic
         if shape not in program.known and "stablehlo.scatter" in program.lower(player, *arguments, **options).as_text():
             program.known[shape] = False  # XLA would reject it, with a warning on stderr
@@ -135,7 +134,16 @@ def settled(program: Program, player: Player, *arguments: Any, **options: Any) -
                 program.known[shape] = True
             except jax.errors.JaxRuntimeError:  # a scatter or a fusion that XLA:CPU does not emit within one function
                 program.known[shape] = False
-        return player if program.known[shape] else plain
+        return player if program.known[shape] else not_one_function(player)
+
+
+def settled_before(program: Program, player: Player, *arguments: Any, **options: Any) -> Player | None:
+    """:func:`settled` of a program that was settled before; None of another. Shapes will do in place of arguments."""
+    if not player.execution.one_function:
+        return None
+    leaves, structure = jax.tree.flatten((player, arguments))
+    known = program.known.get(_shape(structure, leaves, options))
+    return None if known is None else player if known else not_one_function(player)
 
 
 def _shape(structure: Any, leaves: Any, options: dict[str, Any]) -> Any:

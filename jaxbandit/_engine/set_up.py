@@ -1,14 +1,22 @@
 """From the arguments of a user to a checked game."""
 
+import collections
+import dataclasses
+import threading
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit._checks.inputs import check_game, check_rounds, check_runs
 from jaxbandit._checks.per_run import own_leaves, prepared, values_for_each_run
-from jaxbandit._core.fields import is_concrete
+from jaxbandit._checks.warn import is_muted, noted, warned_about
+from jaxbandit._core import randomness
+from jaxbandit._core.contents import contents
+from jaxbandit._core.fields import float_dtype, is_concrete
 from jaxbandit._engine.game import Game
+from jaxbandit._provenance.identity import fingerprint, with_key
 from jaxbandit.losses import AdaptiveLosses
 from jaxbandit.measure import BestArm, Trajectory, check_measure
 
@@ -55,3 +63,61 @@ def checked_game(
     game = Game.set_up(learner, losses, prepared(delays, own[2]), key, run_ids, measure)
     of_delays = [True] * len(jax.tree.leaves(game.delays)) if any(own[2]) else own[2]
     return game, (*own[0], *own_leaves(game.losses), *of_delays)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Checked:
+    """A game that passed all checks, without random streams and run ids, with arrays of NumPy."""
+
+    game: Game
+    flags: tuple[bool, ...]
+    identity: dict[str, str]
+    warnings: tuple[tuple, ...]  # what the checks warned about
+
+
+MOST, MOST_BYTES = 256, 1 << 18  # games that are kept, and how large they may be
+_games: collections.OrderedDict[Any, _Checked] = collections.OrderedDict()
+_finding = threading.Lock()
+
+
+def identified_game(
+    learner: Any, losses: Any, delays: Any, *, rounds: int, key: jax.Array, runs: int, first_run: int, measure: Any
+) -> tuple[Game, tuple[bool, ...], dict[str, str]]:
+    """:func:`checked_game` with values per run, and its fingerprint.
+
+    Games of the library's classes are checked once: many small simulations differ only in their key, and checks and fingerprint
+    take longer than their rounds.
+    """
+    check_rounds(rounds)
+    check_runs(runs, first_run)
+    check_measure(measure)
+    parts = contents(learner, losses, delays, tuple(measure))
+    about = parts, int(rounds), int(runs), float_dtype()
+    with _finding:
+        known = _games.get(about) if parts is not None else None
+        if known is not None:
+            _games.move_to_end(about)
+    if known is None or not (is_muted() or warned_about(known.warnings)):
+        with noted() as cases:
+            game, flags = checked_game(
+                learner,
+                losses,
+                delays,
+                rounds=rounds,
+                key=key,
+                runs=runs,
+                first_run=first_run,
+                measure=measure,
+                values_per_run=True,
+            )
+        identity = fingerprint(learner, losses, delays, key, measure)
+        kept = dataclasses.replace(game, runs=np.zeros(0, np.uint32), streams=())
+        if parts is not None and not is_muted() and sum(leaf.nbytes for leaf in jax.tree.leaves(kept)) <= MOST_BYTES:
+            with _finding:
+                _games[about] = _Checked(jax.tree.map(np.asarray, kept), flags, identity, tuple(cases))
+                while len(_games) > MOST:
+                    _games.popitem(last=False)
+        return game, flags, identity
+    ids = np.arange(int(first_run), int(first_run) + int(runs), dtype=np.uint32)
+    game = dataclasses.replace(known.game, streams=randomness.streams(key), runs=ids)
+    return game, known.flags, with_key(known.identity, key)

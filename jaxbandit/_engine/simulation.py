@@ -45,8 +45,8 @@ from jaxbandit._engine.choose import fitted, ring_rows
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.player import Player
-from jaxbandit._engine.programs import settled
-from jaxbandit._engine.set_up import checked_game
+from jaxbandit._engine.programs import settled, settled_before
+from jaxbandit._engine.set_up import identified_game
 from jaxbandit._engine.trajectories import (
     Chosen,
     assembled,
@@ -173,11 +173,10 @@ def simulate_runs(
     check_switch("probabilities", probabilities)
     if not isinstance(progress, Progress):
         check_switch("progress", progress)
-    game, flags = checked_game(
-        learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure, values_per_run=True
+    game, flags, identity = identified_game(
+        learner, losses, delays, rounds=rounds, key=key, runs=runs, first_run=first_run, measure=measure
     )
     rounds, runs, first_run = int(rounds), int(runs), int(first_run)
-    identity = fingerprint(learner, losses, delays, key, measure)
     done = 0 if resume is None else _check_resume(resume, identity, rounds, runs, first_run)
     recorded = rounds_to_record(record, rounds, done, spacing)
     chosen = choose(measure, game.losses.num_arms, rounds, runs, first_run, done, within)
@@ -249,6 +248,9 @@ def play_rounds(
     def settle(block: Block) -> Player:
         """Compile for the first device. Accelerators only trace here, and compile at the first block."""
         none = np.int32(done), np.full(width + 1, done, np.int32)
+        known = settled_before(advance, block.player, block.game, like, *none, **options)
+        if known is not None:
+            return known
         state = block.put(sharing.call(start, block.player, block.game))
         if not block.player.execution.one_function:
             advance.eval_shape(block.player, block.game, state, *block.put(none), **options)

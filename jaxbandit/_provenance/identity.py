@@ -33,22 +33,28 @@ def fingerprint(learner: Any, losses: Any, delays: Any, key: jax.Array, measure:
     ``"learner"`` covers the class and its numbers, ``"learner code"`` the user's own code in it, see :mod:`jaxbandit._provenance.user_code`.
     """
 
-    def mark(tree):
-        leaves, structure = jax.tree.flatten(tree)
-        # The repr of functions contains their address, which differs between processes; their code is compared below.
-        text = re.sub(r" at 0x[0-9a-f]+", "", str(structure))
-        text = NEWER_FIELD.sub(lambda found: f"{found[1]}[({(found[2] or '').rstrip()})]", text)
-        digest = hashlib.sha256(re.sub(r"\w+", lambda word: FORMER_CLASSES.get(word[0], word[0]), text).encode())
-        for leaf in leaves:
-            array = np.asarray(leaf)
-            digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-        return digest.hexdigest()[:16]
-
     players = {"learner": canonical(learner), "losses": canonical(losses), "delays": canonical(delays)}
     parts = {**players, "key": jax.random.key_data(key), "measure": canonical(tuple(measure))}
-    marks = {name: mark(part) for name, part in parts.items()}
+    marks = {name: _mark(part) for name, part in parts.items()}
     own = {"learner": learner, "losses": losses, "delays": delays, "measure": tuple(measure)}
     return marks | {f"{name} code": code_digest(part) or LIBRARY for name, part in own.items()}
+
+
+def with_key(identity: dict[str, str], key: jax.Array) -> dict[str, str]:
+    """The fingerprint of the same game with another key."""
+    return identity | {"key": _mark(jax.random.key_data(key))}
+
+
+def _mark(tree: Any) -> str:
+    leaves, structure = jax.tree.flatten(tree)
+    # The repr of functions contains their address, which differs between processes; their code is compared elsewhere.
+    text = re.sub(r" at 0x[0-9a-f]+", "", str(structure))
+    text = NEWER_FIELD.sub(lambda found: f"{found[1]}[({(found[2] or '').rstrip()})]", text)
+    digest = hashlib.sha256(re.sub(r"\w+", lambda word: FORMER_CLASSES.get(word[0], word[0]), text).encode())
+    for leaf in leaves:
+        array = np.asarray(leaf)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _is_same_code(recorded: str | None, here: str) -> bool | None:
