@@ -253,18 +253,17 @@ def signalled(
     return learner.signalled(state, round, arm, signal, memo) if isinstance(learner, ReadsSignals) else (memo, state)
 
 
+TRAITS = {
+    name: base for base in (ImportanceWeighted, ReadsSignals, FullInformation) for name in vars(base) if not name.startswith("_")
+}
+
 OPTIONAL = {
     **{
         name: "Learner"
         for name in vars(Learner)
         if not name.startswith("_") and name not in ("init", "act", "observe", "batched")
     },
-    **{
-        name: cls.__name__
-        for cls in (ImportanceWeighted, ReadsSignals, FullInformation)
-        for name in vars(cls)
-        if not name.startswith("_")
-    },
+    **{name: base.__name__ for name, base in TRAITS.items()},
     "takes_sums": "TakesSums",
 }
 
@@ -286,14 +285,23 @@ class _Plain(Learner):
 
 
 @pytree_dataclass
-class SingleRun(Learner):
+class SingleRun(ReadsSignals):
     """A learner for one run, ``batched = False``, mapped over the runs.
 
     It has ``init(num_arms)``, ``act(state, round)`` and ``observe(state, observation)``, with arrays ``[K]`` per arm and plain numbers
-    per run. ``observe`` is called for every round and its result is dropped where nothing has arrived.
+    per run. ``observe`` is called for every round and its result is dropped where nothing has arrived. The optional methods
+    ``played``, ``signalled`` and ``propensity`` are mapped as well.
     """
 
     learner: Any
+
+    @property
+    def watches_plays(self) -> bool:
+        return isinstance(self.learner, Learner) and self.learner.watches_plays
+
+    @property
+    def num_signals(self) -> int:
+        return signals_read(self.learner)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> PyTree:
         def for_runs(leaf: ArrayLike) -> jax.Array:
@@ -303,21 +311,41 @@ class SingleRun(Learner):
         return jax.tree.map(for_runs, self.learner.init(num_arms))
 
     def act(self, state: PyTree, round: Round) -> tuple[jax.Array, PyTree, PyTree]:
+        return self._for_each_run(self.learner.act, round, state)
+
+    def played(self, state: PyTree, round: Round, arm: jax.Array, probability: jax.Array) -> PyTree:
+        if not isinstance(self.learner, Learner) or type(self.learner).played is Learner.played:
+            return state
+        return self._for_each_run(self.learner.played, round, state, arm, probability)
+
+    def signalled(self, state: PyTree, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[PyTree, PyTree]:
+        if not self.num_signals:
+            return memo, state
+        return self._for_each_run(self.learner.signalled, round, state, arm, signal, memo)
+
+    def propensity(self, state: PyTree, round: Round, arm: jax.Array) -> jax.Array | None:
+        if not isinstance(self.learner, Learner) or type(self.learner).propensity is Learner.propensity:
+            return None
+        return self._for_each_run(self.learner.propensity, round, state, arm)
+
+    def _for_each_run(self, method: Callable, round: Round, state: PyTree, *arguments: Any) -> Any:
+        """``method(state, round, *arguments)`` for each run, the last axis."""
         shape = round.words().first.shape if round.runs_shape is None else round.runs_shape
         if not shape:
-            return self.learner.act(state, round)
+            return method(state, round, *arguments)
 
-        def one(run, state, t, outstanding, total, *delay):
+        def one(run, state, arguments, t, outstanding, total, *delay):
             def words(pair: Any = 0) -> Words:
-                return Words(*(word[run] for word in round.words(pair)))
+                pair = jnp.asarray(pair)[..., None] if jnp.ndim(pair) else pair  # the runs are the last axis of what is drawn
+                return Words(*(word[..., run] for word in round.words(pair)))
 
             mine = Round(t, outstanding, total, words, lambda s: round.is_outstanding(jnp.broadcast_to(s, shape))[run])
-            return self.learner.act(state, mine._replace(delay=delay[0]) if delay else mine)
+            return method(state, mine._replace(delay=delay[0]) if delay else mine, *arguments)
 
         given = (round.t, round.outstanding, round.total_outstanding, *([] if round.delay is None else [round.delay]))
         numbers = [jnp.broadcast_to(number, shape) for number in given]
         runs = jnp.arange(shape[0], dtype=jnp.uint32)
-        return jax.vmap(one, -1, -1)(runs, state, *numbers)
+        return jax.vmap(one, -1, -1)(runs, state, arguments, *numbers)
 
     def observe(self, state: PyTree, observation: Observation) -> PyTree:
         shape = observation.arm.shape
@@ -356,8 +384,7 @@ def as_learner(learner: LearnerLike) -> Learner:
 def _check_declared(cls: type[Learner]) -> None:
     """Raise for a trait that has no effect, because the class does not inherit from the base that declares it."""
     fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
-    traits = {"importance_weighted": ImportanceWeighted, "num_signals": ReadsSignals, "takes_sums": TakesSums}
-    for name, base in {**traits, "revealed": FullInformation}.items():
+    for name, base in {**TRAITS, "takes_sums": TakesSums}.items():
         if not issubclass(cls, base) and name in dir(cls) and name not in fields:
             _raise_not_inherited(cls.__name__, name)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
+from jaxbandit._core.arms import one_hot
 from jaxbandit._core.fields import PyTree, float_dtype, number, pytree_dataclass
 from jaxbandit.learners.base import FullInformation, Learner, Observation, Round, is_importance_weighted, multiplier
 from jaxbandit.learners.exponential import soft_leader
@@ -54,6 +55,18 @@ class DelayedHedge(FullInformation):
 
 
 @pytree_dataclass
+class _OneLoss:
+    """The data of an observation whose estimate is the loss itself in the row of its arm, and 0 elsewhere."""
+
+    losses: jax.Array  # [K, ...]
+
+    def estimate(self, observation: Observation, weighted: jax.Array, floor: Any, baseline: jax.Array | None) -> jax.Array:
+        loss = jnp.where(one_hot(observation.arm, self.losses.shape[0]), self.losses, 0)
+        # The caller adds the baseline to every row, but each row has an observation of its own.
+        return jnp.where(observation.arrived, loss if baseline is None else loss - baseline, 0)
+
+
+@pytree_dataclass
 class WithFullInformation(FullInformation, Wrapper):
     r"""Full information for a learner of bandit feedback: it observes every arm, with probability 1, in ascending order of arm.
 
@@ -95,6 +108,7 @@ class WithFullInformation(FullInformation, Wrapper):
             loss = lax.dynamic_index_in_dim(observation.losses, arm, 0, keepdims=False)
             seen = jnp.where(observation.arrived, arm, -1)
             seen = jnp.broadcast_to(seen, observation.arm.shape)
-            return self.inner.observe(state, observation._replace(arm=seen, loss=loss, probability=ones, losses=None))
+            alone = observation._replace(arm=seen, loss=loss, probability=ones, losses=None, jump=_OneLoss(observation.losses))
+            return self.inner.observe(state, alone)
 
         return lax.fori_loop(0, observation.losses.shape[0], one_arm, state)

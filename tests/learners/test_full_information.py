@@ -75,6 +75,17 @@ def test_a_lower_bound_game_has_the_value_of_the_claim(learner, delays):
     assert regret >= game.bound * (1 - 1e-4)
 
 
+def test_a_baseline_does_not_enter_full_information():
+    """Reduced variance: rejects a baseline that is added once for each arm that is observed."""
+    table = np.random.default_rng(3).random((60, 3)) * [1, 1, 0.8]
+    x, _ = played(jb.WithFullInformation(jb.TsallisINF("rv")), table, D.Fixed(2))
+    for t in (20, 60):
+        seen = table[: t - 3].sum(0)
+        with jax.enable_x64(True):
+            expected = jb.hybrid_argmin(jnp.asarray(seen - seen.min()), np.sqrt(t) / 2, 0.0)
+        np.testing.assert_allclose(x[t - 1], expected, rtol=1e-7)
+
+
 def test_hedge_meets_the_lower_bound_in_the_engine():
     """Hedge of the claim on Theorem 9 and DelayedHedge of the same rate are one learner."""
     rate = float(np.sqrt(8 * np.log(4) / 300))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.extend import number, one_hot, pytree_dataclass
+from jaxbandit.extend import ReadsSignals, number, one_hot, pytree_dataclass
 
 ENVIRONMENT = jb.losses.Bernoulli([0.3, 0.5, 0.6]), jb.delays.Geometric(4.0, bound=31)
 
@@ -79,3 +79,46 @@ def test_it_keeps_the_rules_and_has_a_gradient():
     with pytest.warns(UserWarning, match="'paired' is used"):
         found = jb.regret_gradient(SingleGreedy(0.3), *ENVIRONMENT, rounds=50, runs=256, seed=0)
     assert found.gradient.epsilon > 0
+
+
+@pytree_dataclass
+class SingleCounter(ReadsSignals):
+    """Counts its actions in ``played``, clicks in ``signalled``, outstanding ones in ``act``; adds up four random words."""
+
+    batched = False
+    watches_plays = True
+    num_signals = 2
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms), jnp.zeros(num_arms), jnp.zeros(()), jnp.zeros(4, jnp.uint32)
+
+    def act(self, state, round):
+        actions, clicks, waiting, total = state
+        late = round.is_outstanding(round.t - 1)
+        return jnp.ones(2) / 2, (), (actions, clicks, waiting + late, total + round.words(jnp.arange(4, dtype=jnp.uint32)).first)
+
+    def played(self, state, round, arm, probability):
+        return state[0].at[arm].add(2 * probability), *state[1:]
+
+    def signalled(self, state, round, arm, signal, memo):
+        return memo, (state[0], state[1].at[arm].add(signal), *state[2:])
+
+    def observe(self, state, observation):
+        return state
+
+
+def test_optional_methods_of_a_learner_for_one_run_are_called():
+    """Rejects ``played`` and ``signalled`` that are skipped, and words that are taken from another run or another axis."""
+    delays = jb.delays.LossDependent(no_conversion=jb.delays.Fixed(0), conversion=jb.delays.Fixed(3))
+    losses = jb.losses.ClickThenPurchase([1.0, 0.0], [0.5, 0.5])
+    many = jb.rollout(SingleCounter(), losses, delays, rounds=30, runs=4, seed=0)
+    actions, clicks, waiting, _ = many.learner_state
+    np.testing.assert_array_equal(actions.sum(0), 30)
+    np.testing.assert_array_equal(clicks[0], actions[0])  # arm 0 is always clicked, arm 1 never
+    np.testing.assert_array_equal(clicks[1], 0)
+    assert 0 < waiting.min() < waiting.max() < 30
+    for run in range(2):
+        alone = jb.rollout(SingleCounter(), losses, delays, rounds=30, first_run=run, seed=0)
+        jax.tree.map(
+            lambda one, all, run=run: np.testing.assert_array_equal(all[..., run], one), alone.learner_state, many.learner_state
+        )

@@ -63,6 +63,15 @@ def test_a_field_may_have_any_name_in_a_plain_learner(learner):
     np.testing.assert_array_equal(plain.regret, simulate(jb.Uniform(), jb.delays.Fixed(3)).regret)
 
 
+@pytest.mark.parametrize(
+    ("name", "base"), [("stiffness", "ImportanceWeighted"), ("baseline", "ImportanceWeighted"), ("signalled", "ReadsSignals")]
+)
+def test_a_method_that_its_base_class_does_not_have_is_not_lost_in_silence(name, base):
+    cls = pytree_dataclass(type("Own", (Even, Learner), {name: lambda self, *arguments: None}))
+    with pytest.raises(TypeError, match=rf"\.{name} counts only in a class that inherits from jb.extend.{base}"):
+        simulate(cls(), jb.delays.Fixed(3))
+
+
 @pytest.mark.parametrize(("learner", "name"), [(Unheard(), "played"), (Forever(), "watches_plays")])
 def test_a_trait_of_a_plain_learner_is_not_lost_in_silence(learner, name):
     with pytest.raises(TypeError, match=rf"\.{name} counts only in a class that inherits from jb.extend.Learner"):
