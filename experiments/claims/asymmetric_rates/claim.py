@@ -23,21 +23,37 @@ def learners(s, gap):
     }
 
 
+def cost_of_delay(experiment, learner, gap, rounds):
+    """Results with and without delay, and the mean of the paired differences of their regrets."""
+    s = experiment.settings
+    losses = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (s.arms - 1)])
+    late, prompt = (
+        experiment.simulate(learner, losses, jb.delays.Fixed(delay, bound=32), rounds=rounds, runs=s.runs, burning_in=True)
+        for delay in (s.delay, 0)
+    )
+    return late, prompt, mean_of(late, late.regret[-1] - prompt.regret[-1])
+
+
+def one_horizon(experiment, smallest):
+    """The same exponents where all gaps have the horizon of the smallest; ``smallest``: its costs, by learner."""
+    s = experiment.settings
+    rounds = round(s.horizon / s.gaps[0] ** 2)
+    for name in ("symmetric", WRITTEN[0]):
+        costs = [smallest[name]]
+        costs += [cost_of_delay(experiment, learners(s, gap)[name], gap, rounds)[2] for gap in s.gaps[1 : s.same_horizon]]
+        for small, large, power in zip(s.gaps, s.gaps[1:], local_exponents([1 / gap for gap in s.gaps[: len(costs)]], costs)):
+            experiment.number(f"exponent of 1/Δ between Δ = {large} and {small}, both at T = {rounds}, {name}", power)
+
+
 def run(experiment):
     s = experiment.settings
     left, right = experiment.panels(2)
     cost, better = {}, {}
     for gap in s.gaps:
-        losses, rounds = jb.losses.Bernoulli([0.5 - gap / 2, *[0.5 + gap / 2] * (s.arms - 1)]), round(s.horizon / gap**2)
         symmetric = None
         for name, learner in learners(s, gap).items():
-            late, prompt = (
-                experiment.simulate(
-                    learner, losses, jb.delays.Fixed(delay, bound=32), rounds=rounds, runs=s.runs, burning_in=True
-                )
-                for delay in (s.delay, 0)
-            )
-            cost.setdefault(name, []).append(mean_of(late, late.regret[-1] - prompt.regret[-1]))
+            late, prompt, paid = cost_of_delay(experiment, learner, gap, round(s.horizon / gap**2))
+            cost.setdefault(name, []).append(paid)
             experiment.number(
                 f"share of the cost of delay in the last decade of rounds, {name}, Δ = {gap}", last_decade(late, prompt)
             )
@@ -53,6 +69,7 @@ def run(experiment):
             experiment.number(f"cost of delay, {name}, Δ = {gap}", value)
         for small, large, power in zip(s.gaps, s.gaps[1:], powers[name]):
             experiment.number(f"exponent of 1/Δ between Δ = {large} and {small}, {name}", power)
+    one_horizon(experiment, {name: values[0] for name, values in cost.items()})
     left.set(xscale="log", yscale="log", xlabel="1/Δ", ylabel=f"regret at d = {s.delay} − regret at d = 0", title="Cost of delay")
     for index, (name, values) in enumerate(better.items(), start=1):
         draw_measured(right, inverse, values, index, name)

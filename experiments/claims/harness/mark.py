@@ -1,4 +1,4 @@
-"""A digest of everything the numbers of a claim depend on: its settings, its script, and the modules that decide numbers."""
+"""A digest of everything the numbers of a claim depend on: its settings, its scripts, and the modules that decide numbers."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ VERDICT = Path(__file__).parent / "verdict.py"
 def mark(script: Path, seed: int, settings: dict[str, Any]) -> str:
     """A digest of all inputs of a claim."""
     digest = hashlib.sha256(json.dumps([seed, settings], sort_keys=True).encode())
-    digest.update(script.read_bytes())
-    digest.update(VERDICT.read_bytes())
+    for file in [*sorted(script.parent.glob("*.py")), VERDICT]:  # the script and its own modules
+        digest.update(file.read_bytes())
     digest.update(package_digest().encode())
     return digest.hexdigest()[:16]

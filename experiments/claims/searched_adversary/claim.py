@@ -10,6 +10,7 @@ from jax import lax
 
 import jaxbandit as jb
 from experiments.claims.harness.verdict import mean_of, regret_of
+from experiments.claims.no_oracle.learner import SkippingMZS22
 from jaxbandit import theory
 from jaxbandit._core.fields import canonical
 from jaxbandit._engine.game import Game
@@ -154,7 +155,9 @@ def learners(delay, rounds):
         "MZS22, constants 1 and 1": jb.BestOfBothWorlds(delay, linear=1.0, factor=1.0),
         "ZS20": jb.ZimmertSeldin(),
         "ZS20, skipping": jb.ZimmertSeldin(skipping=True),
+        "MZS22, constants 1 and 1, threshold for d_max": SkippingMZS22(skipping=True),
         "MZS24": jb.RobustBestOfBothWorlds(),
+        "MZS24, factor 1": jb.RobustBestOfBothWorlds(factor=1.0),
         "Delayed Exp3": jb.DelayedExp3(),
         "DEW": jb.DelayedExponentialWeights(rounds, total, delay),
         "Tsallis-INF": jb.TsallisINF(),
