@@ -95,7 +95,7 @@ class SelfBoundingConstants(NamedTuple):
 PRINTED = SelfBoundingConstants(14.0, 8.0, 2.0)  # L1003
 
 
-# stability <= 2 Σ z(ℓ̂ - α)² (L280, L566) and z <= 2η x^{3/2}, z <= γx give 4η and 4γ where L284 has 2 and L989 has 1 and 2.
+# stability <= 2 Σ z(ℓ̂ - α)² (L280, L566) and z <= 2η x^{3/2}, z <= γx give 4η and 4γ where L284 has 2 and L984 has 1 and 2.
 # With the drift of the key lemma: A: 2·(4·(2√2 + 2) + 2), B: 2·(4·2), C: 2·1.
 RECOMPUTED = SelfBoundingConstants(16 * np.sqrt(2) + 20, 16.0, 2.0)
 
