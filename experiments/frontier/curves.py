@@ -2,7 +2,33 @@
 
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
 import jaxbandit as jb
+from jaxbandit._core.fields import number, pytree_dataclass
+
+
+@pytree_dataclass
+class InflatedThompson(jb.DelayedThompson):
+    """Thompson sampling with a posterior in which each observation counts as ``share``."""
+
+    share: float = number(default=0.1, high=1.0)
+
+    def _posterior(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        alpha, beta = super()._posterior(state)
+        return 1 + self.share * (alpha - 1), 1 + self.share * (beta - 1)
+
+
+@pytree_dataclass
+class CoverFTRL(jb.TaperedFTRL):
+    r"""The rates of Cover's game under bandit feedback: :math:`\kappa (1.2 \sqrt{T - t + 1}, \sqrt{d(T - t + 1)/\log K})`. Given T and d."""
+
+    delay: float = number(default=0.0)
+
+    def inverse_rates(self, state: Any, round: Any, num_arms: int) -> tuple[jax.Array, jax.Array]:
+        left = self.robustness * jnp.sqrt(jnp.maximum(self.horizon - round.time + 1, 1))
+        return self.tsallis_scale * left, jnp.sqrt(self.delay / jnp.log(num_arms)) * left
 
 
 class Curve(NamedTuple):
@@ -53,6 +79,12 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
             True,
             {f"given {share} T": jb.TaperedFTRL(share * rounds) for share in (0.8, 2)},
         ),
+        "Rates √(T − t)": Curve(
+            "#bcbd22",
+            "X",
+            True,
+            {f"κ = {kappa}": CoverFTRL(rounds, robustness=kappa, delay=float(delay)) for kappa in (0.35, 0.5, 0.25)},
+        ),
         "Delayed Exp3": Curve("#1f77b4", "o", False, {f"scale {s}": jb.DelayedExp3(s) for s in (2, 1, 4)}),
         "ZS20": Curve(
             "#2ca02c",
@@ -74,4 +106,7 @@ def curves(delay: int, rounds: int) -> dict[str, Curve]:
         ),
         "Tsallis-INF": Curve("#7f7f7f", "P", False, {f"scale {s}": jb.TsallisINF(scale=s) for s in (1,)}),
         "Thompson sampling": Curve("#000000", "*", False, {"": jb.DelayedThompson()}),
+        "Thompson sampling, inflated": Curve(
+            "#555555", "*", False, {f"share {share}": InflatedThompson(share=share) for share in (0.1, 0.01, 0.03, 0.3)}
+        ),
     }

@@ -13,28 +13,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 import jaxbandit as jb
+from experiments.frontier.curves import InflatedThompson
 from experiments.frontier.heldout import held_out
 from experiments.frontier.searches import slug
-from jaxbandit._core.fields import number, pytree_dataclass
 from jaxbandit._io.files import write_whole
 from jaxbandit.adversary.tables import Tables
 
 FEW = 64  # runs of each table when the largest of several is selected
-
-
-@pytree_dataclass
-class InflatedThompson(jb.DelayedThompson):
-    """Thompson sampling with a posterior in which each observation counts as ``share``."""
-
-    share: float = number(default=0.1, high=1.0)
-
-    def _posterior(self, state: Any) -> tuple[jax.Array, jax.Array]:
-        alpha, beta = super()._posterior(state)
-        return 1 + self.share * (alpha - 1), 1 + self.share * (beta - 1)
 
 
 def registered() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The search for one learner, in a process of its own."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ GAP = 0.2
 
 def one_search(out: Path, arms: int, delay: int, rounds: int, budget: int, curve: str, point: str, stage: int) -> dict[str, Any]:
     """One learner: stage 1 searches its worst table and keeps it in a file, stage 2 plays the tables found for all learners."""
+    begun = time.process_time()
     learner, delays = curves(delay, rounds)[curve].points[point], jb.delays.Fixed(delay)
     if stage == 1:
         found = jb.worst_case(learner, delays, arms, rounds, budget=budget, runs=RUNS)
@@ -32,6 +34,7 @@ def one_search(out: Path, arms: int, delay: int, rounds: int, budget: int, curve
         "W": worst,
         "W error": error,
         "history": history,
+        "seconds": time.process_time() - begun,  # of the processor, with compilation
     }
 
 

@@ -11,7 +11,7 @@ from jaxbandit._checks.inputs import check_outside_transformations, check_rounds
 from jaxbandit._checks.per_run import declared_axes, own_leaves
 from jaxbandit._core.fields import is_numeric, show
 from jaxbandit._io.progress import Progress, showing
-from jaxbandit.adversary.arena import MEASURING, Arena
+from jaxbandit.adversary.arena import MEASURING, MOST_NUMBERS, Arena
 from jaxbandit.adversary.found import Step, WorstCase
 from jaxbandit.adversary.moves import climbed, evolved, mutated
 from jaxbandit.delays import Delays
@@ -82,6 +82,11 @@ def worst_case(
     if not isinstance(progress, Progress):
         check_switch("progress", progress)
     num_arms, rounds, budget, runs = int(num_arms), int(rounds), int(budget), int(runs)
+    if rounds * num_arms > MOST_NUMBERS:
+        raise ValueError(
+            f"rounds={rounds}: a table has {rounds} × {num_arms} losses, and a search keeps several; "
+            f"at most {MOST_NUMBERS // num_arms} rounds of {num_arms} arms"
+        )
     tables = [_tabulated(start, place, rounds, num_arms) for place, start in enumerate(starts)]
     _check_one_value(learner, delays)
     with showing(progress, budget * RUNS_OF_EPOCH * rounds, f"worst case of {type(learner).__name__}") as bar:
