@@ -1,6 +1,8 @@
 """The verdicts of the pre-registered rule on what the grid has found, as Markdown, a figure, and one file of results.
 
-python -m experiments.frontier.verdicts --out FOLDER [--keep experiments/frontier/grid.json]
+python -m experiments.frontier.verdicts [--out FOLDER] [--keep experiments/frontier/grid.json] [--figure docs/frontier_grid.png]
+
+Cells of grid.json, and those that are finished in FOLDER.
 """
 
 import argparse
@@ -18,7 +20,8 @@ import matplotlib.pyplot as plt
 from experiments.frontier.grid import cell_name, registered
 
 TAPERS = ("TaperedFTRL 0.5/0.5", "TaperedFTRL 0.8/0.75")
-GIVEN = (*TAPERS, "DEW 4", "DEW 3")  # given T
+CONSTANT = ("DEW 4", "DEW 3")
+GIVEN = (*TAPERS, *CONSTANT)  # given T
 COLOURS = {
     "TaperedFTRL 0.5/0.5": "#d62728",
     "TaperedFTRL 0.8/0.75": "#ff7f0e",
@@ -52,6 +55,38 @@ def verdict(rows: dict[str, Any], rival: str, rule: dict[str, float]) -> str:
     return "dominates" if any(dominates(theirs, taper, rule) for taper in tapers) else "trade-off"
 
 
+def hypotheses(cells: dict[str, dict[str, Any]], rule: dict[str, float]) -> dict[str, tuple[int, bool]]:
+    """By hypothesis and rival: the number of cells that count for or against it, and whether it holds."""
+
+    def count(ones: tuple[str, ...], others: tuple[str, ...]) -> int:
+        """The cells in which one of some learners dominates one of others."""
+        return sum(
+            any(dominates(point(rows[one]), point(rows[other]), rule) for one in ones for other in others)
+            for rows in cells.values()
+        )
+
+    found = {}
+    for rival in ("Delayed Exp3 2", "MZS22 without constants 0.45", "ZS20 0.5"):
+        dominated = count(TAPERS, (rival,))
+        found[f"any_time: {rival} is dominated"] = dominated, dominated >= 0.75 * len(cells)
+    against, ahead = count(CONSTANT, TAPERS), count(TAPERS, CONSTANT)
+    found["constant_rate: a DEW dominates a taper"] = against, against < 2
+    found["advantage: a taper dominates a DEW"] = ahead, ahead > len(cells) / 2
+    for rival in ("Tsallis-INF", "Thompson", "Thompson 0.1"):
+        for name, number in (("is dominated", count(TAPERS, (rival,))), ("dominates a taper", count((rival,), TAPERS))):
+            found[f"stochastic_end: {rival} {name}"] = number, number < 2
+    return found
+
+
+def raised(cells: dict[str, dict[str, Any]], factor: float) -> dict[str, dict[str, Any]]:
+    """The same cells with W of both tapers raised: a search that misses more for the tapers than for their rivals."""
+
+    def higher(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"own": [factor * row["own"][0]], "others": {"W": [factor * row["others"]["W"][0]]}}
+
+    return {cell: {name: higher(row) if name in TAPERS else row for name, row in rows.items()} for cell, rows in cells.items()}
+
+
 def gathered(out: Path) -> dict[str, dict[str, Any]]:
     """The rows of all finished cells."""
     cells = {}
@@ -60,6 +95,22 @@ def gathered(out: Path) -> dict[str, dict[str, Any]]:
         if len(rows) == len(registered()["learners"]) and all("others" in row for row in rows):
             cells[cell_name(cell)] = {row["learner"]: row for row in rows}
     return cells
+
+
+def summary(cells: dict[str, dict[str, Any]], rule: dict[str, float]) -> list[str]:
+    """One row for each cell: S at gap 0.1 / W of each learner; bold: dominated by a taper; italic: dominates one."""
+    names = list(registered()["learners"])
+    lines = [f"| setting | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    mark = {"dominated": "**", "dominates": "*", "trade-off": ""}
+    for rows in cells.values():
+        cell, parts = next(iter(rows.values()))["cell"], []
+        for name in names:
+            low, _, worst = point(rows[name])
+            around = "" if name in TAPERS else mark[verdict(rows, name, rule)]
+            parts.append(f"{around}{low:.0f} / {worst:,.0f}{around}")
+        kind = ", geometric" if "delays" in cell else ""
+        lines.append(f"| {cell['arms']}, {cell['delay']}, {cell['rounds']:,}{kind} | {' | '.join(parts)} |")
+    return lines
 
 
 def text(cells: dict[str, dict[str, Any]]) -> str:
@@ -72,6 +123,16 @@ def text(cells: dict[str, dict[str, Any]]) -> str:
     for name in plan["learners"]:
         points = (point(rows[name]) for rows in cells.values())
         lines.append(f"| {name} | {' | '.join(f'{low:.0f}, {high:.0f} / {worst:,.0f}' for low, high, worst in points)} |")
+    lines += ["", *summary(cells, plan["rule"])]
+    lines += [
+        "",
+        f"| hypothesis | in so many of {len(cells)} cells | outcome | if W of the tapers were 5% higher |",
+        "|---" * 4 + "|",
+    ]
+    moved = hypotheses(raised(cells, 1.05), plan["rule"])
+    for name, (number, holds) in hypotheses(cells, plan["rule"]).items():
+        outcomes = ["holds" if one else "**rejected**" for one in (holds, moved[name][1])]
+        lines.append(f"| {name} | {number} | {outcomes[0]} | {moved[name][0]}, {outcomes[1]} |")
     held = [
         (rows[name]["held out"]["W"][0] / point(rows[name])[2], cell, name, rows[name]["held out"]["table"])
         for cell, rows in cells.items()
@@ -82,6 +143,8 @@ def text(cells: dict[str, dict[str, Any]]) -> str:
     lines += ["", f"Largest held-out regret over W: {share:.2f} ({cell}, {name}, {table})."]
     few = sum(one < 0.03 for one in added)
     lines += [f"Tables of others added less than 3% to W in {few} of {len(added)} cases, at most {max(added):.0%}."]
+    seconds = sum(row["seconds"] for rows in cells.values() for row in rows.values())
+    lines += [f"Processor time of the searches: {seconds / 60:.0f} minutes."]
     return "\n".join(lines) + "\n"
 
 
@@ -137,12 +200,16 @@ def draw(cells: dict[str, dict[str, Any]], file: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--figure", type=Path, default=None)
     parser.add_argument("--keep", type=Path, default=None, help="write the rows of all finished cells to this file")
     arguments = parser.parse_args()
-    cells = gathered(arguments.out)
+    stored = json.loads((Path(__file__).parent / "grid.json").read_text())
+    found = stored | (gathered(arguments.out) if arguments.out else {})
+    cells = {name: found[name] for name in map(cell_name, registered()["cells"]) if name in found}
     print(text(cells))
-    draw(cells, arguments.out / "grid.png")
+    if arguments.figure:
+        draw(cells, arguments.figure)
     if arguments.keep:
         arguments.keep.write_text(json.dumps(cells, indent=1))
 

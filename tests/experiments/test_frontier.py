@@ -6,7 +6,7 @@ import pytest
 import jaxbandit as jb
 from experiments.frontier.grid import InflatedThompson, cell_name, learners, registered
 from experiments.frontier.heldout import held_out
-from experiments.frontier.verdicts import dominates, verdict
+from experiments.frontier.verdicts import dominates, hypotheses, verdict
 
 RULE = registered()["rule"]
 
@@ -36,6 +36,22 @@ def test_verdicts_use_the_larger_search():
     assert verdict(rows | {"rival": row(100, 100, 10, 100)}, "rival", RULE) == "dominated"
     assert verdict(rows | {"rival": row(100, 100, 10, 95)}, "rival", RULE) == "trade-off"  # the first taper has 100, not 50
     assert verdict(rows | {"rival": row(290, 290, 70, 80)}, "rival", RULE) == "dominates"
+
+
+def test_hypotheses_count_both_directions():
+    """A taper that dominates a rival does not hide that the rival dominates the other taper."""
+
+    def row(*numbers):
+        return {"S 0.1": numbers[:1], "S 0.3": numbers[1:2], "own": numbers[2:], "others": {"W": numbers[2:]}}
+
+    rows = {name: row(100, 100, 100) for name in registered()["learners"]}
+    rows |= {"TaperedFTRL 0.5/0.5": row(80, 80, 80), "TaperedFTRL 0.8/0.75": row(120, 120, 120)}
+    found = hypotheses({"one": rows, "two": rows}, RULE)
+    assert found["advantage: a taper dominates a DEW"] == (2, True)
+    assert found["constant_rate: a DEW dominates a taper"] == (2, False)
+    assert found["any_time: ZS20 0.5 is dominated"] == (2, True)
+    assert found["stochastic_end: Thompson dominates a taper"] == (2, False)
+    assert hypotheses({"one": rows}, RULE)["constant_rate: a DEW dominates a taper"] == (1, True)
 
 
 def test_learners_and_names_of_the_file():
