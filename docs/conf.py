@@ -10,6 +10,7 @@ from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx import addnodes
 from sphinx.errors import SphinxError
 from sphinx.util import logging
 
@@ -44,10 +45,11 @@ copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 110
 autodoc_preserve_defaults = True
 napoleon_attr_annotations = False  # annotations of shapes such as "*runs" are not markup
-add_module_names = False
 napoleon_numpy_docstring = False
 
 
@@ -69,6 +71,9 @@ def link_to_repository(app, docname: str, source: list[str]) -> None:
     appendix pages are typeset."""
     if docname in ("appendix/claim_protocol", "appendix/errata"):
         source[0] = typeset(source[0])
+    for mark, make in (("<!-- learners -->", "learners"), ("<!-- commands -->", "commands")):
+        if docname.startswith("api/") and mark in source[0]:
+            source[0] = source[0].replace(mark, runpy.run_path(str(HERE / "api_tables.py"))[make]())
     above = {"": "../", "appendix": "../../"}.get(docname.rpartition("/")[0])
     if above:
         source[0] = re.sub(rf"\]\({re.escape(above)}(?![^)]*\.png\))", f"]({REPOSITORY}/blob/main/", source[0])
@@ -103,6 +108,29 @@ def typeset_docstring(app, what, name, obj, options, lines: list[str]) -> None:
             lines[place] = FORMULA.sub(formula, line.replace("|", "\\|"))
 
 
+# What JAX and NumPy call a number or an array; the union that it stands for fills three lines.
+ARRAY_LIKE = re.compile(r"(?:~?[\w.]*\b(?:Array|ndarray|bool_?|number|int|float|complex|TypedNdArray|literals\.\w+)\b\s*\|\s*){5,}~?[\w.]+")
+
+
+def shorten_signature(app, what, name, obj, options, signature: str | None, returns: str | None):
+    """Type hints with ``ArrayLike`` instead of the union, and without module names."""
+
+    def short(text: str | None) -> str | None:
+        if text is None:
+            return None
+        text = ARRAY_LIKE.sub("ArrayLike", text)
+        return re.sub(r"~?\b(?:jax|jaxlib|numpy|jaxtyping|typing|collections\.abc|pathlib|jaxbandit)\.(?:[a-z_]\w*\.)*(?=[A-Z])", "", text)
+
+    return short(signature), short(returns)
+
+
+def prefix_names(app, doctree) -> None:
+    """``jb.simulate`` in place of ``jaxbandit.simulate``."""
+    for node in doctree.findall(addnodes.desc_addname):
+        if node.astext().startswith("jaxbandit."):
+            node.children = [nodes.Text("jb." + node.astext().removeprefix("jaxbandit."))]
+
+
 def check_names(app) -> None:
     wrong = runpy.run_path(str(HERE / "public_names.py"))["problems"]()
     if wrong:
@@ -131,5 +159,7 @@ def setup(app) -> None:
     app.connect("source-read", link_to_repository)
     app.connect("html-page-context", enlarge_on_click)
     app.connect("autodoc-process-docstring", typeset_docstring)
+    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("doctree-read", prefix_names)
     app.connect("build-finished", copy_playground)
     app.connect("build-finished", redirect_statements)

@@ -7,7 +7,7 @@ from types import ModuleType
 import jaxbandit as jb
 
 THEORY = (jb.theory.bounds, jb.theory.games, jb.theory.measurements, jb.theory.optimal_skipping)
-MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.measure, jb.plots, *THEORY)
+MODULES = (jb, jb.losses, jb.delays, jb.learners, jb.extend, jb.measure, jb.plots, *THEORY)
 # What a user is given, or writes a class after, and does not call: a docstring is enough.
 GIVEN = {
     "Bound",
@@ -56,8 +56,8 @@ def problems() -> list[str]:
                 wrong.append(f"{where}: no example (>>>)")
             if _formula_is_due(value) and not any(mark in text for mark in ("math::", ":math:", "√", "Σ", "σ_max =")):
                 wrong.append(f"{where}: no formula")
-            listed = (f":: jaxbandit.{name}\n", f":: {where}\n", f"automodule:: {module.__name__}\n")
-            if not any(directive in pages for directive in listed):
+            listed = (f":: jaxbandit.{name}\n", f":: {where}\n", f":: jaxbandit.extend.{name}\n", f"automodule:: {module.__name__}\n")
+            if not any(directive in pages.replace("()\n", "\n") for directive in listed):
                 wrong.append(f"{where}: not in docs/api")
     return wrong
 

@@ -70,7 +70,12 @@ def one_hot(index: jax.Array, count: int) -> jax.Array:
 
 
 def pick(values: jax.Array, arm: jax.Array) -> jax.Array:
-    """``values[arm, ...]`` for ``values [K, ...]`` and ``arm [...]`` (``values [K]`` is shared by all runs)."""
+    """``values[arm, ...]`` for ``values [K, ...]`` and ``arm [...]`` (``values [K]`` is shared by all runs).
+
+    >>> from jaxbandit.extend import pick
+    >>> pick(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+    Array([30, 10], dtype=int32)
+    """
     num_arms = values.shape[0]
     values = values.reshape(num_arms, *[1] * (jnp.ndim(arm) + 1 - values.ndim), *values.shape[1:])
     if num_arms <= FEW:  # a short sum of masked rows beats a gather, and differentiates cheaply

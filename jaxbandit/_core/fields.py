@@ -52,6 +52,13 @@ def static(
 
     Its type (``bool``, ``int``, ``Literal[...]``) determines its values, and ``low`` and ``high`` limit a whole number.
     ``fact``: as in :func:`given`.
+
+    >>> from jaxbandit.extend import pytree_dataclass, static
+    >>> @pytree_dataclass
+    ... class Windowed:
+    ...     window: int = static(default=100, low=1)
+    >>> jax.tree.leaves(Windowed())
+    []
     """
     return dataclasses.field(default=default, metadata={"static": True, "limits": Limits(low, high), "fact": fact})
 
@@ -72,12 +79,27 @@ def number(
     float32. ``low=-math.inf`` and ``high=math.inf`` lift the limits.
     A field without a marker is a leaf too, of any shape and any finite value. None is allowed where it is the default.
     ``instead`` names an argument that may be given in place of this one, which is then None until it is computed.
+
+    >>> from jaxbandit.extend import number, pytree_dataclass
+    >>> @pytree_dataclass
+    ... class Greedy:
+    ...     epsilon: float = number(default=0.1, high=1.0)
+    >>> jax.tree.map(lambda leaf: leaf / 2, Greedy(0.5)).epsilon
+    0.25
     """
     return dataclasses.field(default=default, metadata={"limits": Limits(low, high, open_low, axes, or_number), "or": instead})
 
 
 def whole_number(*, default: Any = dataclasses.MISSING, low: int = 0, high: int = MOST_ROUNDS - 1, axes: str = "") -> Any:
-    """A leaf that counts rounds or actions, kept as int32 (any other leaf is a float)."""
+    """A leaf that counts rounds or actions, kept as int32 (any other leaf is a float).
+
+    >>> from jaxbandit.extend import pytree_dataclass, whole_number
+    >>> @pytree_dataclass
+    ... class Weekly:
+    ...     delay: int = whole_number(default=7)
+    >>> Weekly(14).delay
+    14
+    """
     return dataclasses.field(default=default, metadata={"whole": True, "limits": Limits(low, high, axes=axes)})
 
 
@@ -92,13 +114,30 @@ def given(
     """A required input that is a property of the environment, such as the longest delay.
 
     ``fact`` names it: a sweep's ``"oracle"`` fills the field with the true value of that name, and tuning does not change it.
+    The names are ``max_delay``, ``copies``, ``queue_capacity``, ``horizon``, ``total_delay`` and ``gaps``.
+
+    >>> from jaxbandit.extend import given, pytree_dataclass
+    >>> @pytree_dataclass
+    ... class Patient:
+    ...     longest: int = given("max_delay")
+    >>> Patient(20).longest
+    20
     """
     return dataclasses.field(default=default, metadata={"fact": fact, "limits": Limits(low, high, axes=axes)})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static, number, whole_number, given, dataclasses.field))
 def pytree_dataclass(cls: type[T]) -> type[T]:
-    """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves."""
+    """Make ``cls`` a frozen dataclass and a pytree; fields made by :func:`static` are not leaves.
+
+    >>> from jaxbandit.extend import number, pytree_dataclass, static
+    >>> @pytree_dataclass
+    ... class Pair:
+    ...     scale: float = number(default=1.0)
+    ...     window: int = static(default=10)
+    >>> jax.tree.leaves(Pair(2.0))
+    [2.0]
+    """
     # eq=False: leaves are arrays, whose == is not a truth value.
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     if cls.__repr__ is object.__repr__:  # not a class with its own repr
@@ -178,7 +217,12 @@ def lists_to_arrays(owner: Any) -> None:
 
 
 def float_dtype() -> np.dtype:
-    """float32, or float64 when ``jax_enable_x64`` is on."""
+    """float32, or float64 when ``jax_enable_x64`` is on.
+
+    >>> from jaxbandit.extend import float_dtype
+    >>> float_dtype() == (np.float64 if jax.config.jax_enable_x64 else np.float32)
+    True
+    """
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 

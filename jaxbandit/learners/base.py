@@ -28,16 +28,27 @@ def multiplier(*, default: float = 1.0, low: float = 1e-3) -> Any:
 
 
 class Round(NamedTuple):
-    """The information available to a learner at the start of round t."""
+    """The information available to a learner at the start of round t.
 
-    t: Int32[Array, "*#runs"]  # the round, from 1; a wrapper may give each run's copy its own clock
-    outstanding: Int32[Array, "*#runs"]  # σ_t: actions before t whose feedback has not arrived before t
-    total_outstanding: Float[Array, "*#runs"]  # Σ_{s<=t} σ_s
-    words: Callable[..., Words]  # two random numbers (uint32) for each run; words(n): another pair for each n, shapes broadcast
-    is_outstanding: Callable[[Int32[Array, "*#runs"]], Bool[Array, "*#runs"]]  # of a round s: s < t and s + d_s >= t
-    restrict: Callable[[jax.Array], jax.Array] = lambda values: values  # ``[K, ...]``, ∞ at arms withdrawn from a live agent
-    runs_shape: tuple[int, ...] | None = None  # of the runs, if known; in live agents a call of ``words`` counts as a draw
-    delay: Any = None  # Int32[Array, "*#runs"], of this round's action, NEVER if it has none; for ReadsDelays only
+    Args:
+      t: the round, from 1; a wrapper may give each run its own clock.
+      outstanding: :math:`\\sigma_t`, the number of earlier actions whose feedback has not arrived.
+      total_outstanding: :math:`\\sum_{s \\le t} \\sigma_s`.
+      words: ``words()`` gives two random numbers (uint32) for each run, ``words(n)`` another pair for each n; shapes broadcast.
+      is_outstanding: whether the feedback of round s is outstanding, s < t and :math:`s + d_s \\ge t`.
+      restrict: ``[K, ...]`` to the same, ∞ at arms withdrawn from a live agent.
+      runs_shape: the shape of the runs, if known; in live agents a call of ``words`` counts as a draw.
+      delay: the delay of this round's action, ``NEVER`` if it has none; for ``ReadsDelays`` only.
+    """
+
+    t: Int32[Array, "*#runs"]
+    outstanding: Int32[Array, "*#runs"]
+    total_outstanding: Float[Array, "*#runs"]
+    words: Callable[..., Words]
+    is_outstanding: Callable[[Int32[Array, "*#runs"]], Bool[Array, "*#runs"]]
+    restrict: Callable[[jax.Array], jax.Array] = lambda values: values
+    runs_shape: tuple[int, ...] | None = None
+    delay: Any = None  # Int32[Array, "*#runs"]
 
     @property
     def time(self) -> jax.Array:
@@ -50,17 +61,29 @@ class Round(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One arrived observation for each run; where ``arrived`` is False it must change nothing."""
+    """One arrived observation for each run; where ``arrived`` is False it must change nothing.
+
+    Args:
+      arrived: whether there is an observation.
+      origin: the round s of the action.
+      arm: the arm of round s; -1 where nothing arrived.
+      loss: the loss of the arm in round s.
+      probability: the probability of the arm in round s.
+      memo: the second value that ``act`` returned in round s.
+      jump: the jump tangent, set while the gradient of the expected regret is computed.
+      weight: multiplies the estimate where some observations are skipped; None: 1.
+      losses: the losses of all arms in round s, ``[K, ...]``; for ``FullInformation`` only.
+    """
 
     arrived: Bool[Array, "*#runs"]
-    origin: Int32[Array, "*#runs"]  # the round s of the action
-    arm: Int32[Array, "*runs"]  # -1 where nothing arrived
+    origin: Int32[Array, "*#runs"]
+    arm: Int32[Array, "*runs"]
     loss: Float[Array, "*runs"]
-    probability: Float[Array, "*runs"]  # of the arm in round s
-    memo: Any  # what ``act`` returned in round s
-    jump: Any = None  # see jaxbandit.gradients.jump; set when the gradient of the expected regret is computed
-    weight: Float[Array, "*#runs"] | None = None  # multiplies the estimate where some observations are skipped; None: 1
-    losses: Any = None  # Float[Array, " K *runs"], of all arms in round s; for FullInformation only
+    probability: Float[Array, "*runs"]
+    memo: Any
+    jump: Any = None
+    weight: Float[Array, "*#runs"] | None = None
+    losses: Any = None  # Float[Array, " K *runs"]
 
     def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
@@ -113,8 +136,7 @@ class Learner(Generic[State]):
     """Base class of learners: the full interface, with defaults.
 
     A learner defines :meth:`init`, :meth:`act` and :meth:`observe`, and is a pytree of its hyperparameters
-    (see :func:`jaxbandit._core.fields.pytree_dataclass`). A class with only these need not inherit: :func:`as_learner`
-    supplies the rest. Each trait may be a class constant, a static field or a property.
+    (:func:`jaxbandit.extend.pytree_dataclass`). A class with only these need not inherit. Each trait may be a class constant, a static field or a property.
     """
 
     batched: bool = True  # methods work on arrays [K, ...] of any number of runs; False: on those of one run, see SingleRun
