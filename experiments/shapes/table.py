@@ -1,6 +1,6 @@
 """For each feedback model: the matched algorithm, mismatched algorithms and the uniform baseline, at three delays.
 
-    python experiments/shapes/table.py                 # all, in Markdown: the tables of docs/shapes.md; some minutes
+    python experiments/shapes/table.py                 # all, in Markdown: the tables of docs/appendix/feedback_models.md; some minutes
     python experiments/shapes/table.py conversions     # one shape
 
 Mean regret ± standard error over 256 runs. What each game is, its function says.

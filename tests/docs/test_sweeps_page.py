@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +64,33 @@ def test_the_job_script(folder):
     )
     words = done.stdout.splitlines()
     assert words == ["sweep", "spec.toml", "--out", "my results", "--part", "3/16", "--memory", "6GB"]
+
+
+def test_the_recipe_for_weights_and_biases(tmp_path, monkeypatch):
+    """One wandb run per cell, with its mean regret; a recipe that logs one cell, or other means, is rejected."""
+    monkeypatch.chdir(tmp_path)
+    spec = jb.Spec(
+        rounds=20, runs=2, record=3, learners=[jb.Uniform()], losses=[jb.losses.Bernoulli([0.25, 0.75])],
+        delays=[jb.delays.Fixed(1), jb.delays.Fixed(2)],
+    )  # fmt: skip
+    jb.sweep(spec, "results")
+    logged: dict[str, list] = {}
+
+    class Run:
+        def __init__(self, project, config):
+            self.mine = logged.setdefault(config["delays"], [])
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return None
+
+        def log(self, values, step):
+            self.mine.append((step, values["regret"]))
+
+    monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=Run))
+    (recipe,) = blocks("py")
+    exec(recipe, {})
+    assert [len(curve) for curve in logged.values()] == [3, 3]
+    assert all(curve[-1] == (20, pytest.approx(5.0)) for curve in logged.values())  # uniform: 0.25 in each round
