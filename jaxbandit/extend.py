@@ -20,10 +20,11 @@ from jaxbandit.learners import (
     Observation,
     ReadsDelays,
     ReadsSignals,
+    ReadsStages,
     Round,
     TakesSums,
 )
-from jaxbandit.losses import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals
+from jaxbandit.losses import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals, ShowsStages
 
 __all__ = [
     "FTRL",
@@ -38,9 +39,11 @@ __all__ = [
     "Observation",
     "ReadsDelays",
     "ReadsSignals",
+    "ReadsStages",
     "Round",
     "ShowsDelays",
     "ShowsSignals",
+    "ShowsStages",
     "TakesSums",
     "float_dtype",
     "given",

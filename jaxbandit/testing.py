@@ -20,6 +20,7 @@ from jaxbandit._checks.dry_run import (
     a_round,
     a_signal,
     an_observation,
+    an_outcome,
     check_probabilities,
     delays_of,
     some_arms,
@@ -36,8 +37,17 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.delays import ArmDependent, Delays, Fixed, KnownAtAction, PacketLoss, ShowsDelays, UniformRandom
-from jaxbandit.learners.base import Learner, LearnerLike, ReadsDelays, TakesSums, as_learner, is_a, signals_read
-from jaxbandit.losses import AdaptiveLosses, Bernoulli, DifferentiableLosses, IntermediateStates, Losses, ShowsSignals
+from jaxbandit.learners.base import Learner, LearnerLike, ReadsDelays, TakesSums, as_learner, is_a, signals_read, stages_read
+from jaxbandit.losses import (
+    AdaptiveLosses,
+    Bernoulli,
+    DifferentiableLosses,
+    Funnel,
+    IntermediateStates,
+    Losses,
+    ShowsSignals,
+    ShowsStages,
+)
 from jaxbandit.losses.base import second_moment
 
 ROUNDS, RUNS = 200, 8
@@ -127,6 +137,8 @@ def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
                 )
     if isinstance(law, ShowsSignals):
         _check_signal(name, law, jnp.int32(at[-1]))
+    if isinstance(law, ShowsStages):
+        _check_stages(name, law, jnp.int32(at[-1]))
     means = np.asarray(jax.vmap(law.expected)(jnp.asarray(some_rounds(rounds, losses.length))))
     if losses.stationary and np.abs(means - means[0]).max() > TOLERANCE:
         raise ValueError(f"{name}: stationary is True, but expected(t) moves; leave stationary out of the class")
@@ -177,6 +189,16 @@ def _check_signal(name: str, law: ShowsSignals, t: jax.Array) -> None:
         raise ValueError(
             f"{name}: signal({t}, arm, noise) gives {signal.dtype}{list(signal.shape)} from {show(signal.min())} to {show(signal.max())}; "
             f"one int32 from 0 to {law.num_signals - 1} is needed for each of {arm.size} plays"
+        )
+
+
+def _check_stages(name: str, law: ShowsStages, t: jax.Array) -> None:
+    arm, count = jnp.repeat(jnp.asarray(some_arms(law.num_arms)), 64), len(law.stage_delays)
+    stages = jax.jit(lambda law, t, arm, noise: law.stages(t, arm, noise))(law, t, arm, _noise(law, arm.shape))
+    if stages.shape != (count, *arm.shape) or not bool(jnp.all((stages >= -TOLERANCE) & (stages <= 1 + TOLERANCE))):
+        raise ValueError(
+            f"{name}: stages({t}, arm, noise) gives {stages.dtype}{list(stages.shape)} from {show(stages.min())} to {show(stages.max())}; "
+            f"{count} rows of numbers between 0 and 1 are needed for {arm.size} plays, a row for each of stage_delays"
         )
 
 
@@ -254,6 +276,10 @@ def delays_to_play(learner: Learner, law: Delays) -> Delays | None:
 def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
     """Bernoulli losses with these means; where the learner reads signals, plays show some, of which arm i shows those next to it."""
     arms, signals = len(means), signals_read(learner)
+    if stages_read(learner):
+        # Stage j has delay 2j: the last outcomes are observed with the loss or after it is due.
+        rate, count = (1 - np.asarray(means)) ** (1 / (stages_read(learner) + 1)), stages_read(learner)
+        return Funnel(np.tile(rate, (count + 1, 1)), tuple(Fixed(2 * stage) for stage in range(count)))
     if not signals:
         return Bernoulli(means)
     if signals == 1 or arms == 1:
@@ -342,12 +368,17 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
         first = full.init(num_arms, runs)
         _, memo, state = full.act(first, a_round(runs, learner=full))
         memo, state = a_signal(full, state, memo, runs)
+        for stage in range(stages_read(full)):
+            state = an_outcome(full, state, stage, runs, memo, True, num_arms)
         state = full.observe(state, an_observation(runs, memo, True, full, num_arms))
         _, memo, state = full.act(state, a_round(runs, 2, learner=full))
         memo, state = a_signal(full, state, memo, runs, 2)
         arrived = an_observation(runs, memo, True, full, num_arms)
         added = [jax.tree.map(jnp.subtract, full.observe(one, arrived), one) for one in (first, state)] if full.adds_only else []
-        return state, full.observe(state, an_observation(runs, memo, False, full, num_arms)), added
+        after = full.observe(state, an_observation(runs, memo, False, full, num_arms))
+        for stage in range(stages_read(full)):
+            after = an_outcome(full, after, stage, runs, memo, False, num_arms)
+        return state, after, added
 
     before, after, added = observed(full)
     places = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(before)]

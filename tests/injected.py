@@ -21,11 +21,12 @@ from jaxbandit.learners.base import Observation, Round, as_learner
 QUICK = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def injected(learner, arms, losses, delays, key=None, signals=None) -> dict:
+def injected(learner, arms, losses, delays, key=None, signals=None, stages=None, stage_delays=()) -> dict:
     """Probabilities ``[T, K]``, the final state, and the outstanding counts ``[T]``.
 
     ``arms [T]`` are the arms played, ``losses [T, K]``, ``delays [T]`` whole numbers or ``math.inf`` (never arrives),
-    ``signals [T, K]`` what each play would show at once.
+    ``signals [T, K]`` what each play would show at once, ``stages [T, J, K]`` its outcomes before the loss, which are observed after
+    ``stage_delays [T, J]``, ascending and at most the delay of the loss.
     """
     losses, dtype = np.asarray(losses), float_dtype()
     rounds, num_arms = losses.shape
@@ -49,6 +50,7 @@ def injected(learner, arms, losses, delays, key=None, signals=None) -> dict:
         return x, memo, state
 
     observe = QUICK(learner.observe)
+    staged = QUICK(learner.staged, static_argnums=1) if stages is not None else None
     state, total = learner.init(num_arms, ()), 0
     plays, probabilities, counts = {}, np.zeros((rounds, num_arms)), np.zeros(rounds, int)
     for t in range(1, rounds + 1):
@@ -59,12 +61,21 @@ def injected(learner, arms, losses, delays, key=None, signals=None) -> dict:
         x, memo, state = act(state, jnp.int32(t), jnp.int32(outstanding), jnp.asarray(total, dtype), jnp.int32(arm), shown)
         probabilities[t - 1] = np.asarray(x)
         plays[t] = (x[arms[t - 1]], memo)
+
+        def seen(s, loss, known):
+            probability, memo = plays[s]
+            shown = None if stages is None else jnp.asarray(np.where(known, stages[s - 1][:, arms[s - 1]], 0), dtype)
+            return Observation(
+                jnp.asarray(True), jnp.int32(s), jnp.int32(arms[s - 1]), jnp.asarray(loss, dtype), probability, memo, stages=shown
+            )
+
+        count = 0 if stages is None else len(stages[0])
+        for stage in range(count):
+            for s in range(1, t + 1):
+                if s + stage_delays[s - 1][stage] == t:
+                    state = staged(state, stage, seen(s, 0, np.arange(count) <= stage))
         for s in range(1, t + 1):
             if arrival[s - 1] == t:
-                probability, memo = plays.pop(s)
-                arm = arms[s - 1]
-                observation = Observation(
-                    jnp.asarray(True), jnp.int32(s), jnp.int32(arm), jnp.asarray(losses[s - 1, arm], dtype), probability, memo
-                )
-                state = observe(state, observation)
+                state = observe(state, seen(s, losses[s - 1, arms[s - 1]], True))
+                plays.pop(s)
     return {"probabilities": probabilities, "outstanding": counts, "state": state}

@@ -148,8 +148,10 @@ def any_fields(draw):
 
 def play(kind, made):
     parts = {**GOOD, kind: made}
-    if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3 | jb.ProgressiveThompson):
+    if isinstance(made, jb.StateExp3 | jb.EstimatedStateExp3):
         parts["losses"] = LAW_OF_STATES
+    if isinstance(made, jb.ProgressiveThompson):
+        parts["losses"] = jb.losses.Funnel([[0.5, 0.4, 0.3]] * 2)
     if isinstance(made, jb.delays.CompositeFeedback):
         parts["learner"] = jb.CoLo(jb.TsallisINF(), 2)
     if isinstance(made, jb.DoublingSkipper):

@@ -339,7 +339,7 @@ LAWS = [
     L.Corrupted(L.Bernoulli(MEANS), budget=50.0),
     L.Drifting(MEANS, MEANS[::-1], rounds=300),
     L.IntermediateStates([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]], L.Bernoulli([0.1, 0.7])),
-    L.ClickThenPurchase(clicks=MEANS, purchases=[0.9, 0.1, 0.5]),
+    L.Funnel([MEANS, [0.9, 0.1, 0.5]], delays=[jb.delays.Geometric(2.0)]),
     L.ZeroInflated([MEANS], [1], [[0.5, 1.0]] * 3),
     L.RepeatedGame([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], rate=0.3),
     D.Fixed(7),

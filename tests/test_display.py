@@ -24,7 +24,7 @@ def result():
 
 
 SHOWN = {
-    "ProgressiveThompson(prior_correlation=0)": jb.ProgressiveThompson(prior_correlation=0),  # a whole number, near 0.65
+    "ProgressiveThompson(prior_mean=[0, 1])": jb.ProgressiveThompson([0, 1]),  # whole numbers
     "BestOfBothWorlds(max_delay=10)": jb.BestOfBothWorlds(10),
     "BestOfBothWorlds(max_delay=10, factor=1.5)": jb.BestOfBothWorlds(10, factor=1.5),
     "BestOfBothWorlds(max_delay='oracle')": jb.BestOfBothWorlds("oracle"),

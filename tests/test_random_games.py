@@ -56,7 +56,7 @@ def test_few_games_have_every_model():
     games = [sound_game()] + [random_game(*structure, 0) for structure in FEW]
     met = set().union(*(models(model) for game in games for model in (game.losses, game.delays)))
     # These have references of their own, such as in tests/learners/test_known_delays.py.
-    assert {*D.REGISTRY.values(), *L.REGISTRY.values()} - {D.KnownAtAction, L.RepeatedGame, L.ClickThenPurchase} <= met
+    assert {*D.REGISTRY.values(), *L.REGISTRY.values()} - {D.KnownAtAction, L.RepeatedGame, L.Funnel} <= met
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_many_games(structure):
 
 def test_many_games_have_everything():
     """More than 1,000 games: every learner of the registry in three structures, every model in five."""
-    # Learners that learn a delay curve, read delays or signals of two stages, or observe all arms have references of their own.
+    # Learners that learn a delay curve, read delays or outcomes before the loss, or observe all arms have references of their own.
     own = {"censored-thompson", "censored-kl-ucb", "doubling-skipper", "delayed-hedge", "full-information"}
     own |= {"progressive-thompson"}
     assert {*LEARNERS} == {*jb.REGISTRY} - own

@@ -34,7 +34,11 @@ GAMES = {
     "table": (jb.BestOfBothWorlds(7), L.Table(np.tile(MEANS, (ROUNDS, 1))), D.Trace(np.arange(ROUNDS) % 7, bound=7)),
     "lost": (jb.TsallisINF(), L.Bernoulli(MEANS), D.PacketLoss(0.6, 3)),
     "states": (jb.StateExp3(CHANCES, 150, 6), STATES, GEOMETRIC),
-    "two stages": (jb.ProgressiveThompson(), L.ClickThenPurchase(MEANS, MEANS[::-1]), GEOMETRIC),
+    "three stages": (
+        jb.ProgressiveThompson.for_stages(3),
+        L.Funnel([MEANS, MEANS[::-1], MEANS], delays=[D.Fixed(1), D.Geometric(2.0)]),
+        GEOMETRIC,
+    ),
     "pieces": (jb.CoLo(jb.TsallisINF(), 3), L.Drifting(MEANS, MEANS[::-1], ROUNDS), D.CompositeFeedback([0.1, 0.2, 0.3, 0.4])),
     "room for few": (jb.LimitedTracking(jb.EstimatedStateExp3(3, 150, 6), 4, 3), STATES, D.Fixed(6)),
     "window": (jb.SlidingWindowUCB(window=unrolled.TABLE + 2), L.Bernoulli(MEANS), D.Fixed(10)),  # more rounds than it remembers

@@ -28,7 +28,7 @@ from jaxbandit._engine.game import Game
 from jaxbandit._io.files import write_whole
 from jaxbandit.cli.doctor import RUNS
 from jaxbandit.learners import REGISTRY
-from jaxbandit.learners.base import signals_read
+from jaxbandit.learners.base import signals_read, stages_read
 from jaxbandit.testing import delays_to_play
 
 ARMS, ROUNDS = 4, 1000  # ten take the compiler several times as long
@@ -72,7 +72,7 @@ LOSSES = {
     "corrupted": L.Corrupted(L.Bernoulli(means()), 10.0),
     "delay-matched switching": L.DelayMatchedSwitching(10, ARMS),
     "drifting": L.Drifting(means(), means()[::-1], ROUNDS),
-    "click-then-purchase": L.ClickThenPurchase(1 - np.array(means()), [0.9] * ARMS),
+    "funnel": L.Funnel([1 - np.array(means()), [0.9] * ARMS]),
     "intermediate-states": L.IntermediateStates(np.eye(ARMS), L.Bernoulli(means())),
 }
 DELAYS = {
@@ -97,8 +97,8 @@ def games() -> dict[str, Row]:
     """One part changes at a time, and learners also meet a delay for each play."""
     learners = {name: cls(*GIVEN.get(name, ())) for name, cls in REGISTRY.items()}
     coins, fixed = LOSSES["bernoulli"], DELAYS["fixed"]
-    by_signals = {0: coins, 2: LOSSES["click-then-purchase"], ARMS: LOSSES["intermediate-states"]}
-    coins_of = {name: by_signals[signals_read(one)] for name, one in learners.items()}
+    by_signals = {0: coins, ARMS: LOSSES["intermediate-states"]}
+    coins_of = {name: LOSSES["funnel"] if stages_read(one) else by_signals[signals_read(one)] for name, one in learners.items()}
     delays_of = {
         name: {law: delays_to_play(one, DELAYS[law]) for law in ("fixed", "geometric")} for name, one in learners.items()
     }

@@ -157,33 +157,69 @@ def misleading_clicks(count, rng):
     return clicks, (0.2 - 0.25 * clicks + rng.uniform(-0.03, 0.03, count)) / clicks
 
 
-def moments(clicks, purchases, rng, plays=500):
-    """The numbers of ``ProgressiveThompson``, estimated from ``plays`` simulated actions on each of some earlier arms."""
-    seen = rng.random((plays, len(clicks)))
-    pairs = np.stack([seen < clicks, seen < clicks * purchases], 1).astype(float)  # [plays, stage, arm]
-    means = pairs.mean(0)
-    among, within = np.cov(means), np.mean([np.cov(pairs[..., arm].T) for arm in range(len(clicks))], 0)
-    (spread, correlation), (noise, together) = (
-        (np.sqrt(np.diag(one)), one[0, 1] / np.sqrt(one[0, 0] * one[1, 1])) for one in (among, within)
-    )
-    return jb.ProgressiveThompson(means.mean(1), spread, correlation, noise, together)
+def moments(rates, rng, plays=500):
+    """``ProgressiveThompson`` with moments estimated from ``plays`` simulated actions on each of some earlier arms."""
+    seen = rng.random((plays, len(rates[0])))
+    outcomes = np.stack([seen < reached for reached in np.cumprod(rates, 0)]).astype(float)  # [stage, plays, arm]
+    means = outcomes.mean(1)
+    within = np.mean([np.cov(outcomes[..., arm]) for arm in range(seen.shape[1])], 0)
+    return jb.ProgressiveThompson(means.mean(1), np.cov(means), within)
+
+
+def without_outcomes(learner):
+    """The same learner, which uses rewards only."""
+    alone = {name: np.diag(np.diag(np.asarray(getattr(learner, name)))) for name in ("prior_covariance", "noise_covariance")}
+    return dataclasses.replace(learner, **alone)
 
 
 def progressive(delay, population=useful_clicks):
     """K = 10, click rates uniform on [0.2, 0.6], rates of purchases per click uniform on [0.2, 0.4], drawn once; a click is observed at
     once, the purchase after ``delay`` rounds."""
     rng = np.random.default_rng(0)
-    losses, earlier = L.ClickThenPurchase(*population(10, rng)), population(200, rng)
-    known, no_clicks = moments(*earlier, rng), {"prior_correlation": 0.0, "noise_correlation": 0.0}
+    losses, earlier = L.Funnel(population(10, rng)), population(200, rng)
+    known = moments(earlier, rng)
     learners = {
         "`ProgressiveThompson`, moments of 200 earlier arms": known,
-        "the same without clicks (both correlations 0)": dataclasses.replace(known, **no_clicks),
+        "the same without clicks (diagonal covariances)": without_outcomes(known),
         "`ProgressiveThompson`, default moments": jb.ProgressiveThompson(),
-        "the same without clicks": jb.ProgressiveThompson(**no_clicks),
+        "the same without clicks": without_outcomes(jb.ProgressiveThompson()),
         "`DelayedThompson`, which waits for the purchase": jb.DelayedThompson(),
         "uniform baseline": jb.Uniform(),
     }
     return {name: (learner, losses, D.Fixed(delay)) for name, learner in learners.items()}
+
+
+def baskets(delay):
+    """K = 10, three stages: clicks as before, baskets per click uniform on [0.3, 0.7], purchases per basket on [0.4, 0.8], drawn once;
+    a click is observed at once, a basket after 20 rounds on average, the purchase after ``delay`` rounds."""
+    rng = np.random.default_rng(1)
+
+    def population(count):
+        return np.stack([rng.uniform(*ends, count) for ends in ((0.2, 0.6), (0.3, 0.7), (0.4, 0.8))])
+
+    losses, earlier = L.Funnel(population(10), [D.Fixed(0), D.Geometric(20.0)]), population(200)
+    known = moments(earlier, rng)
+    clicks = np.array([0, 2])  # without the second stage
+    two = jb.ProgressiveThompson(
+        *(
+            np.asarray(getattr(known, name))[index]
+            for name, index in (
+                ("prior_mean", clicks),
+                ("prior_covariance", np.ix_(clicks, clicks)),
+                ("noise_covariance", np.ix_(clicks, clicks)),
+            )
+        )
+    )
+    first_two = L.Funnel(np.stack([losses.rates[0], losses.rates[1] * losses.rates[2]]))
+    games = {
+        "`ProgressiveThompson`, clicks and baskets": (known, losses),
+        "`ProgressiveThompson`, clicks only": (two, first_two),
+        "`ProgressiveThompson`, neither": (without_outcomes(known), losses),
+        "`ProgressiveThompson.for_stages(3)`, default moments": (jb.ProgressiveThompson.for_stages(3), losses),
+        "`DelayedThompson`, which waits for the purchase": (jb.DelayedThompson(), losses),
+        "uniform baseline": (jb.Uniform(), losses),
+    }
+    return {name: (*game, D.Fixed(delay)) for name, game in games.items()}
 
 
 def misleading(delay):
@@ -213,6 +249,7 @@ SHAPES = {
     "tracking": (tracking, (10, 50, 200)),
     "moving means": (moving_means, (0, 100, 500)),
     "progressive": (progressive, (100, 1000, 5000)),
+    "baskets": (baskets, (100, 1000, 5000)),
     "misleading": (misleading, (100, 1000, 5000)),
     "both worlds": (both_worlds, (10, 100, 1000)),
 }

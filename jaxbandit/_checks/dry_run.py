@@ -36,8 +36,9 @@ from jaxbandit.learners.base import (
     is_a,
     signalled,
     signals_read,
+    stages_read,
 )
-from jaxbandit.losses import AdaptiveLosses, Losses
+from jaxbandit.losses import AdaptiveLosses, Losses, ShowsStages
 
 TOLERANCE = 1e-5  # of probabilities, means and losses, in single precision
 MOST_ARMS = 64  # the number of arms that are tried, at most
@@ -124,6 +125,13 @@ _observe = jax.jit(
 )
 
 
+_staged = jax.jit(
+    lambda learner, state, memo, stage, runs, K: an_outcome(learner, state, stage, runs, memo, True, K),
+    static_argnums=(3, 4, 5),
+)
+_stages = jax.jit(lambda law, *given: law.stages(*given))
+
+
 def try_losses(losses: Losses, horizon: int) -> None:
     """Raise if means or losses have the wrong shape or leave [0, 1]."""
     name, law, K = f"losses={type(losses).__name__}(…)", canonical(losses), losses.num_arms
@@ -140,6 +148,11 @@ def try_losses(losses: Losses, horizon: int) -> None:
         with explain_tracing(f"{name}: sample(t, arm, noise)"):
             found = _sample.eval_shape(law, t, arm, noise)
         _shape(name, "sample(t, arm, noise)", found, runs, "one loss for each run")
+        if isinstance(law, ShowsStages):
+            with explain_tracing(f"{name}: stages(t, arm, noise)"):
+                found = _stages.eval_shape(law, t, arm, noise)
+            count = len(law.stage_delays)
+            _shape(name, "stages(t, arm, noise)", found, (count, *runs), f"an outcome for each of {count} stages and each run")
     if not _numbers_known(losses):
         return
     rounds, arms = some_rounds(horizon, losses.length), some_arms(K)
@@ -295,14 +308,24 @@ def an_observation(
     runs: tuple[int, ...], memo: Any, arrived: bool, learner: Learner | None = None, num_arms: int = 0
 ) -> Observation:
     """A dummy observation of round 1 and arm 0, or one that has not arrived, filled with values that must not be used."""
-    shows_all = learner is not None and is_a(learner, FullInformation)
+    nothing, nan = jnp.full(runs, -1, jnp.int32), jnp.full(runs, jnp.nan, float_dtype())
+    seen = Observation(jnp.zeros(runs, bool), nothing, nothing, nan, jnp.zeros(runs, float_dtype()), memo)
     if arrived:
         arm, loss, probability = jnp.zeros(runs, jnp.int32), jnp.ones(runs, float_dtype()), jnp.full(runs, 0.5, float_dtype())
         seen = Observation(jnp.ones(runs, bool), jnp.ones(runs, jnp.int32), arm, loss, probability, memo)
-        return seen._replace(losses=jnp.ones((num_arms, *runs), float_dtype())) if shows_all else seen
-    nothing, nan = jnp.full(runs, -1, jnp.int32), jnp.full(runs, jnp.nan, float_dtype())
-    unseen = Observation(jnp.zeros(runs, bool), nothing, nothing, nan, jnp.zeros(runs, float_dtype()), memo)
-    return unseen._replace(losses=jnp.full((num_arms, *runs), jnp.nan, float_dtype())) if shows_all else unseen
+    rows = {}
+    if learner is not None and is_a(learner, FullInformation):
+        rows["losses"] = num_arms
+    if learner is not None and stages_read(learner):
+        rows["stages"] = stages_read(learner)
+    return seen._replace(**{name: jnp.broadcast_to(seen.loss, (count, *runs)) for name, count in rows.items()})
+
+
+def an_outcome(learner: Any, state: Any, stage: int, runs: tuple[int, ...], memo: Any, arrived: bool, num_arms: int) -> Any:
+    """The state of a learner that reads outcomes before the loss, after a dummy one."""
+    seen = an_observation(runs, memo, arrived, learner, num_arms)
+    later = jnp.arange(stages_read(learner)).reshape(-1, *[1] * len(runs)) > stage
+    return learner.staged(state, stage, seen._replace(loss=jnp.zeros_like(seen.loss), stages=jnp.where(later, 0, seen.stages)))
 
 
 def try_learner(learner: Any, num_arms: int) -> None:
@@ -323,6 +346,10 @@ def try_learner(learner: Any, num_arms: int) -> None:
         with explain_tracing(f"{name}: signalled(state, round, arm, signal, memo)"):
             memo, after = _signalled.eval_shape(full, after, memo, runs)
         _same(name, "signalled(state, round, arm, signal, memo)", state, after)
+        for stage in range(stages_read(full)):
+            with explain_tracing(f"{name}: staged(state, stage, observation)"):
+                staged = _staged.eval_shape(full, state, memo, stage, runs, num_arms)
+            _same(name, "staged(state, stage, observation)", state, staged)
         with explain_tracing(f"{name}: observe(state, observation)"):
             observed = _observe.eval_shape(full, state, memo, runs, num_arms)
         _same(name, "observe(state, observation)", state, observed)

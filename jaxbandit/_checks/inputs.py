@@ -19,9 +19,18 @@ from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay, war
 from jaxbandit._core.fields import MOST_ROUNDS, Limits, field_values, is_concrete, is_numeric, limits, show
 from jaxbandit.delays import Delays, ShowsDelays
 from jaxbandit.delays.base import check_bound
-from jaxbandit.learners.base import FullInformation, Learner, ReadsDelays, TakesSums, as_learner, is_a, signals_read
+from jaxbandit.learners.base import (
+    FullInformation,
+    Learner,
+    ReadsDelays,
+    TakesSums,
+    as_learner,
+    is_a,
+    signals_read,
+    stages_read,
+)
 from jaxbandit.learners.wrappers import Wrapper
-from jaxbandit.losses import Losses, ShowsSignals
+from jaxbandit.losses import Losses, ShowsSignals, ShowsStages
 from jaxbandit.losses.base import check_declared
 
 
@@ -135,8 +144,9 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
             f"delays={law}(…): {name} requires the delay of an action at action time, and {law} does not show it; "
             f"give jb.delays.KnownAtAction({law}(…))"
         )
-    if is_a(full, FullInformation) and (shown or delays._shares() is not None):
-        part = f"losses={type(losses).__name__}" if shown else f"delays={type(delays).__name__}"
+    outcomes = len(losses.stage_delays) if isinstance(losses, ShowsStages) else 0
+    if is_a(full, FullInformation) and (shown or outcomes or delays._shares() is not None):
+        part = f"losses={type(losses).__name__}" if shown or outcomes else f"delays={type(delays).__name__}"
         raise ValueError(
             f"{part}(…): {name} observes the losses of all arms, without intermediate observations or shares of losses"
         )
@@ -144,6 +154,11 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
         raise ValueError(
             f"delays={type(delays).__name__}(…): composite feedback is observed as sums only, and {name} needs the loss of each round; "
             f"give jb.CoLo({name}(…), delay={delays.bound})"
+        )
+    if stages_read(full) and (stages_read(full) != outcomes or delays._shares() is not None):
+        raise ValueError(
+            f"losses={type(losses).__name__}(…): actions have {outcomes or 'no'} outcomes before the loss, and {name} reads {stages_read(full)}; "
+            f"give losses.Funnel with {stages_read(full) + 1} stages"
         )
     if read and read != shown:
         text = f"plays show {shown} signals" if shown else "plays show no signals"
@@ -160,6 +175,18 @@ def validate_losses(losses: Any, runs: int | None = None) -> None:
         raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
     for inner in _nested(losses, Losses):
         validate_losses(inner, runs)
+    for stage, law in enumerate(losses.stage_delays if isinstance(losses, ShowsStages) else ()):
+        _check_stage(losses, stage, law, runs)
+
+
+def _check_stage(losses: Losses, stage: int, law: Any, runs: int | None) -> None:
+    """Raise if the delay model of an outcome before the loss is wrong."""
+    validate_delays(law, losses.num_arms, runs)
+    if law._shares() is not None or law._long_waits:
+        raise ValueError(
+            f"losses={type(losses).__name__}(…): stage {stage} has the delays {type(law).__name__}(…), which have a side list or shares; "
+            "give a model such as jb.delays.Fixed(3)"
+        )
 
 
 def validate_delays(delays: Any, num_arms: int, runs: int | None = None) -> None:
@@ -314,7 +341,7 @@ EACH = {
     "N": "recorded play",
     "M": "delay from 0 on",
     "S": "signal",
-    "2": "stage",
+    "J": "stage",
 }  # what the letters of axes stand for
 
 

@@ -20,6 +20,7 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.queues.listed import Pending, ring_size
 from jaxbandit._engine.unrolled import rounds as unrolled
 from jaxbandit.delays import Delays
+from jaxbandit.learners.base import stages_read
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (experiments/bench shows others)
 # Up to how many arms, runs in a block on an accelerator: see docs/appendix/accelerators.md. From 11 to 32 arms the compiler for GPUs
@@ -170,7 +171,7 @@ def _broadcasts(game: Game, execution: Execution) -> bool:
 
 
 def _queue(game: Game, platform: str, flags: Sequence[bool]) -> QueueKind:
-    one_by_one = not game.learner.adds_only or game.learner.watches_plays
+    one_by_one = not game.learner.adds_only or game.learner.watches_plays or stages_read(game.learner)
     if one_by_one or game.delays.fixed_age() is not None or game.delays._long_waits:
         return "listed"
     if platform == "cpu":

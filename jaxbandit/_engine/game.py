@@ -12,9 +12,10 @@ from jaxbandit._core.fields import canonical, float_dtype, pytree_dataclass
 from jaxbandit._core.sums import Sum
 from jaxbandit._engine.measuring import readings
 from jaxbandit._engine.queues import Queue
+from jaxbandit._engine.queues.listed import Pending
 from jaxbandit.delays import Delays
 from jaxbandit.learners.base import Learner, ReadsDelays, Round, as_learner, is_a
-from jaxbandit.losses import AdaptiveLosses, Losses
+from jaxbandit.losses import AdaptiveLosses, Losses, ShowsStages
 from jaxbandit.losses.base import Now
 
 
@@ -28,6 +29,7 @@ class State:
     excess: Sum | None  # [K] or [K, ...] Σ_t (m_t - min m_t), for losses whose means move; None: the best arm is always the same
     measured: tuple[Any, ...]  # the state of each measurement
     adversary: Any = None  # the state of adaptive losses
+    stages: tuple[Pending, ...] | None = None  # outcomes before the loss that are outstanding, a queue for each stage
 
 
 @pytree_dataclass
@@ -90,6 +92,11 @@ class Game:
         """The loss model of a round; ``adversary`` is the state of adaptive losses."""
         return Now(self.losses, adversary) if isinstance(self.losses, AdaptiveLosses) else self.losses
 
+    def losses_with_stages(self) -> ShowsStages:
+        """The loss model, which has outcomes before the loss."""
+        assert isinstance(self.losses, ShowsStages)
+        return self.losses
+
     def loss_noise(self, t: jax.Array, arm: jax.Array) -> jax.Array:
         """The noise ``[K, ...]`` of the losses of all arms ``[K, 1, ...]``, for games in which all losses are drawn."""
         # Pair 0 is the key of the chosen arm in games that draw no other.
@@ -100,11 +107,13 @@ class Game:
         """Two random words for each run in round t."""
         return randomness.fold(randomness.round_key(self.streams[purpose], t), self.runs, pair)
 
-    def delay_noise(self, t: jax.Array) -> jax.Array:
-        """The uniform number that the delay of round t is drawn from."""
+    def delay_noise(self, t: jax.Array, stage: int | None = None) -> jax.Array:
+        """The uniform number that the delay of round t is drawn from, or that of an outcome before the loss."""
         # One number for all runs if they share the sequence: oblivious delays do not depend on the run.
+        law = self.delays if stage is None else self.losses_with_stages().stage_delays[stage]
         key = randomness.round_key(self.streams[randomness.DELAY], t)
-        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if self.delays.shared else self.runs)
+        pair = 0 if stage is None else stage + 1
+        words = randomness.fold(key, jnp.zeros((), jnp.uint32) if law.shared else self.runs, pair)
         return randomness.uniform(words.first, self.grain)
 
     def regret(self, state: State) -> jax.Array:

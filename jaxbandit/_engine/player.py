@@ -13,7 +13,7 @@ from jax import lax
 from jaxbandit._core import arms, randomness
 from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
 from jaxbandit._core.sums import Sum
-from jaxbandit._engine import per_run
+from jaxbandit._engine import per_run, progressive
 from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game, Records, State
 from jaxbandit._engine.loop import ArrayRounds, Rounds, play_up_to
@@ -21,7 +21,7 @@ from jaxbandit._engine.measuring import updated
 from jaxbandit._engine.queues import Queue, slots
 from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
-from jaxbandit.learners.base import FullInformation, Learner, Observation, Round, is_a, losses_shown, signalled
+from jaxbandit.learners.base import FullInformation, Learner, Observation, Round, is_a, losses_shown, signalled, stages_read
 from jaxbandit.learners.decision import Decision, decide
 from jaxbandit.losses import AdaptiveLosses, Losses, ShowsSignals
 from jaxbandit.losses.base import Now
@@ -62,11 +62,14 @@ class Player:
         play = Play(jnp.zeros(shape, jnp.int32), zero, zero, *jax.eval_shape(_first_memo, self, game, learner))
         if is_a(game.learner, FullInformation):
             play = dataclasses.replace(play, losses=jnp.zeros((num_arms, *shape), float_dtype()))
+        if stages_read(game.learner):
+            play = dataclasses.replace(play, stages=jnp.zeros((stages_read(game.learner), *shape), float_dtype()))
         adversary = game.losses.init(shape) if isinstance(game.losses, AdaptiveLosses) else None
         means = jax.eval_shape(game.losses_after(adversary).expected, jax.ShapeDtypeStruct((), np.int32))
         excess = None if game.losses.stationary else Sum.zero(means.shape)
         measured = tuple(measurement.init(num_arms, shape) for measurement in game.measure)
-        return State(learner, self._queue(game, learner, play), Sum.zero(shape), excess, measured, adversary)
+        queue, stages = self._queue(game, learner, play), progressive.start(game, play)
+        return State(learner, queue, Sum.zero(shape), excess, measured, adversary, stages)
 
     def _queue(self, game: Game, learner: Any, play: Play) -> Queue:
         """An empty queue; ``learner`` is the learner's state, ``play`` the shapes of an entry."""
@@ -109,7 +112,11 @@ class Player:
         if isinstance(game.losses, ShowsSignals):
             memo, acted = signalled(game.learner, acted, round, arm, game.losses.signal(t, arm, noise), memo)
         feedback = self._feedback(game, decision, round, memo, loss)
-        pending = pending.add(t, Play(arm, loss, decision.probability, memo, feedback, shown), delay)
+        play = Play(arm, loss, decision.probability, memo, feedback, shown)
+        stages = None
+        if state.stages is not None:
+            play, stages, acted = progressive.step(game, state.stages, play, acted, t, noise, delay, loop)
+        pending = pending.add(t, play, delay)
         observe = game.learner.observe if self.hook is None else functools.partial(self.hook.observe, game.learner)
         shares = game.delays._shares()
         if shares is not None and isinstance(pending, Pending):
@@ -126,7 +133,7 @@ class Player:
         info = RoundInfo(t, decision.probabilities, arm, loss, means, outstanding, arrived, acted, learner, delayed, round)
         measured = tuple(updated(m, one, info) for m, one in zip(game.measure, state.measured, strict=True))
         adversary = game.losses.update(state.adversary, t, arm) if isinstance(game.losses, AdaptiveLosses) else None
-        return State(learner, pending, suffered, excess, measured, adversary), decision.probabilities
+        return State(learner, pending, suffered, excess, measured, adversary, stages), decision.probabilities
 
     def advance(
         self, game: Game, state: State, done: jax.Array, record: jax.Array, probabilities: bool = False

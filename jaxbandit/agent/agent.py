@@ -37,7 +37,7 @@ from jaxbandit.agent.later import Later
 from jaxbandit.agent.memory import Memory
 from jaxbandit.agent.tables import Decided, Fed, Late
 from jaxbandit.agent.tickets import Ticket, TicketError, as_ids
-from jaxbandit.learners.base import FullInformation, LearnerLike, ReadsDelays, as_learner, is_a, signals_read
+from jaxbandit.learners.base import FullInformation, LearnerLike, ReadsDelays, ReadsStages, as_learner, is_a, signals_read
 from jaxbandit.learners.thompson import DelayedThompson
 
 FORMAT = 1  # of saved agents
@@ -120,6 +120,7 @@ class Agent:
         for kind, needs in (
             (ReadsDelays, "the delay of an action when it is chosen"),
             (FullInformation, "the losses of all arms"),
+            (ReadsStages, "outcomes before the loss"),
         ):
             if is_a(as_learner(learner), kind):
                 name = type(learner).__name__

@@ -13,6 +13,7 @@ from jaxbandit.learners.base import (
     Observation,
     ReadsDelays,
     ReadsSignals,
+    ReadsStages,
     Round,
     TakesSums,
 )
@@ -138,6 +139,7 @@ __all__ = [
     "Observation",
     "ReadsDelays",
     "ReadsSignals",
+    "ReadsStages",
     "Round",
     "TakesSums",
     "make",

@@ -73,6 +73,7 @@ class Observation(NamedTuple):
       jump: the jump tangent, set while the gradient of the expected regret is computed.
       weight: multiplies the estimate where some observations are skipped; None: 1.
       losses: the losses of all arms in round s, ``[K, ...]``; for ``FullInformation`` only.
+      stages: the outcomes before the loss, ``[J, ...]``, 0 where not observed yet; for ``ReadsStages`` only.
     """
 
     arrived: Bool[Array, "*#runs"]
@@ -84,6 +85,7 @@ class Observation(NamedTuple):
     jump: Any = None
     weight: Float[Array, "*#runs"] | None = None
     losses: Any = None  # Float[Array, " K *runs"]
+    stages: Any = None  # Float[Array, " J *runs"]
 
     def loss_estimate(self, num_arms: int, *, floor: jax.Array | None = None, baseline: jax.Array | None = None) -> jax.Array:
         """The importance-weighted estimate ``[K, ...]``, 0 where nothing arrived.
@@ -221,6 +223,20 @@ class ReadsSignals(Learner[State]):
         return memo, state
 
 
+class ReadsStages(Learner[State]):
+    """Learners for progressive feedback: they observe outcomes of an action, :attr:`Observation.stages`, before its loss."""
+
+    num_stages: int = 0  # J, the number of outcomes before the loss
+
+    def staged(self, state: State, stage: int, observation: Observation) -> State:
+        """The state after outcome ``stage`` (static, from 0) of one action for each run, in ascending round of origin.
+
+        It is row ``stage`` of :attr:`Observation.stages`, whose later rows are 0, as is the loss. In a round, outcomes are
+        observed before losses, and earlier outcomes before later ones.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method staged(state, stage, observation)")
+
+
 class TakesSums(Learner[State]):
     """Learners that only sum losses. The feedback of a round may arrive as one sum that is not attributed to actions."""
 
@@ -258,6 +274,11 @@ def losses_shown(learner: Learner, losses: jax.Array, arm: jax.Array) -> jax.Arr
     return losses if mask is None else jnp.where(mask, losses, 0)
 
 
+def stages_read(learner: Learner) -> int:
+    """How many outcomes before the loss a learner reads, 0 for most."""
+    return learner.num_stages if isinstance(learner, ReadsStages) else 0
+
+
 def is_importance_weighted(learner: Learner) -> bool:
     """Whether feedback enters only through :meth:`Observation.loss_estimate`."""
     return isinstance(learner, ImportanceWeighted) and learner.importance_weighted
@@ -276,7 +297,10 @@ def signalled(
 
 
 TRAITS = {
-    name: base for base in (ImportanceWeighted, ReadsSignals, FullInformation) for name in vars(base) if not name.startswith("_")
+    name: base
+    for base in (ImportanceWeighted, ReadsSignals, ReadsStages, FullInformation)
+    for name in vars(base)
+    if not name.startswith("_")
 }
 
 OPTIONAL = {
@@ -307,7 +331,7 @@ class _Plain(Learner):
 
 
 @pytree_dataclass
-class SingleRun(ReadsSignals):
+class SingleRun(ReadsSignals, ReadsStages):
     """A learner for one run, ``batched = False``, mapped over the runs.
 
     It has ``init(num_arms)``, ``act(state, round)`` and ``observe(state, observation)``, with arrays ``[K]`` per arm and plain numbers
@@ -324,6 +348,10 @@ class SingleRun(ReadsSignals):
     @property
     def num_signals(self) -> int:
         return signals_read(self.learner)
+
+    @property
+    def num_stages(self) -> int:
+        return stages_read(self.learner)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> PyTree:
         def for_runs(leaf: ArrayLike) -> jax.Array:
@@ -370,13 +398,20 @@ class SingleRun(ReadsSignals):
         return jax.vmap(one, -1, -1)(runs, state, arguments, *numbers)
 
     def observe(self, state: PyTree, observation: Observation) -> PyTree:
+        return self._observed(self.learner.observe, state, observation)
+
+    def staged(self, state: PyTree, stage: int, observation: Observation) -> PyTree:
+        """As in :class:`ReadsStages`, if the learner is one."""
+        return self._observed(lambda state, one: self.learner.staged(state, stage, one), state, observation)
+
+    def _observed(self, observe: Callable, state: PyTree, observation: Observation) -> PyTree:
         shape = observation.arm.shape
         given = observation._replace(
             arrived=jnp.broadcast_to(observation.arrived, shape), origin=jnp.broadcast_to(observation.origin, shape)
         )
 
         def one(state, observation):
-            after = self.learner.observe(state, observation)
+            after = observe(state, observation)
             return jax.tree.map(lambda new, old: jnp.where(observation.arrived, new, old).astype(old.dtype), after, state)
 
         return jax.vmap(one, -1, -1)(state, given) if shape else one(state, given)

@@ -1,121 +1,174 @@
-"""Progressive feedback: Thompson sampling that learns from a first outcome at once and from the final one when it arrives."""
+"""Progressive feedback: Thompson sampling that learns from each outcome of an action when it is observed."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
-from jaxbandit._core.arms import one_hot
-from jaxbandit._core.fields import Numbers, PyTree, number, pytree_dataclass
-from jaxbandit.learners.base import Observation, ReadsSignals, Round
+from jaxbandit._core.fields import Numbers, PyTree, is_concrete, number, pytree_dataclass
+from jaxbandit.learners.base import Observation, ReadsStages, Round
 from jaxbandit.learners.thompson import normals
 from jaxbandit.learners.ucb import Observed, uniform_over_smallest
 
-LARGEST = 0.999  # of a correlation: at 1 the covariance has no inverse
+SMALLEST = 1e-4  # of a variance, and of an eigenvalue of a correlation matrix: in float32 smaller ones are not positive
+State = tuple[Observed, ...]  # of each stage: the part of its outcome that the outcomes before do not explain
 
 
-def _deviations(default: tuple[float, float]) -> Numbers:
-    # With these limits all terms of the posterior fit into float32.
-    return number(default=default, low=0.01, high=100.0, axes="2")
+def uniform_moments(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means ``[J]``, covariances over the arms and of one action ``[J, J]``, for rates of the stages that are uniform on [0, 1]."""
+    place = np.arange(1, stages + 1)
+    first, last = np.minimum.outer(place, place), np.maximum.outer(place, place)
+    together = 3.0**-first * 2.0 ** (first - last)  # E[θ_i θ_j]
+    return 2.0**-place, together - np.multiply.outer(2.0**-place, 2.0**-place), 2.0**-last - together
+
+
+MEAN, AMONG, WITHIN = uniform_moments(2)
+
+
+def _covariance(default: np.ndarray) -> Numbers:
+    return number(default=tuple(map(tuple, default.tolist())), low=-1e4, high=1e4, axes="JJ")
 
 
 @pytree_dataclass
-class Seen:
-    final: Observed  # losses that have arrived
-    final_clicks: jax.Array  # [K, ...] int32, clicks of the actions whose loss has arrived
-    clicks: jax.Array  # [K, ...] int32, of all actions
-    plays: jax.Array  # [K, ...] int32
+class ProgressiveThompson(ReadsStages[State]):
+    r"""Thompson sampling for progressive feedback: outcomes of an action, such as click and basket, are observed before its reward.
 
+    The outcomes :math:`z \in \mathbb{R}^J` of an action on arm i, the last of which is the reward :math:`1 - \ell`, are modelled as normal
+    with mean :math:`\theta_i` and a known covariance V. :math:`\theta_i` has a normal prior. The posterior is exact: a Gaussian filter is
+    given every outcome that has been observed, of actions with and without a reward.
 
-@pytree_dataclass
-class ProgressiveThompson(ReadsSignals[Seen]):
-    """Thompson sampling for progressive feedback: a click :math:`c \\in \\{0, 1\\}` at once, the reward :math:`r = 1 - \\ell` later.
+    .. math:: I_t = \arg\max_i \vartheta_i, \quad \vartheta_i \sim N\big(E[\theta_{i,J} \mid H_t],\, \mathrm{Var}[\theta_{i,J} \mid H_t]\big)
 
-    The pair :math:`(c, r)` of an action on arm i is modelled as normal with mean :math:`\\theta_i \\in \\mathbb{R}^2` and a known covariance V,
-    and :math:`\\theta_i` has a normal prior. The posterior is exact: it uses the clicks of all actions and the rewards that have
-    arrived. Clicks inform about the reward in two ways: by the correlation in the prior (arms with more clicks have more
-    rewards) and by the correlation in V (an action with a click has more reward). With both correlations 0, clicks are not used.
+    Outcomes inform about the reward in two ways: by the covariance in the prior (arms with more clicks have more rewards), and by that
+    in V (an action with a click has more reward). With diagonal covariances only rewards are used.
 
-    .. math:: I_t = \\arg\\max_i \\vartheta_i, \\quad \\vartheta_i \\sim N\\big(E[\\theta_{i,2} \\mid H_t],\\, \\mathrm{Var}[\\theta_{i,2} \\mid H_t]\\big)
-
-    The draw is part of the learner: the probabilities are one-hot. Requires losses with two signals, such as
-    :class:`jaxbandit.losses.ClickThenPurchase`, and delays that do not depend on the loss.
+    The draw is part of the learner: the probabilities are one-hot. Requires losses with J - 1 outcomes before the loss, such as
+    :class:`jaxbandit.losses.Funnel`, and delays that do not depend on the outcomes.
 
     Args:
-      prior_mean: ``[2]``, the prior means of click rate and mean reward.
-      prior_deviation: ``[2]``, their standard deviations over the arms.
-      prior_correlation: their correlation over the arms.
-      noise_deviation: ``[2]``, the standard deviations of click and reward of one arm.
-      noise_correlation: the correlation of click and reward of one arm.
+      prior_mean: ``[J]``, the prior means of the outcomes.
+      prior_covariance: ``[J, J]``, the covariance of the mean outcomes over the arms.
+      noise_covariance: ``[J, J]``, V, the covariance of the outcomes of one arm.
 
-    By default these are the moments for a click rate and a rate of purchases per click that are independent and uniform on [0, 1].
-    They assume that arms with more clicks have more rewards: where this is false, regret is larger than without clicks. Estimate
-    the moments from earlier arms where there are some.
+    By default these are the moments of a funnel of two stages whose rates are independent and uniform on [0, 1];
+    :meth:`for_stages` gives them for more. They assume that arms with more clicks have more rewards: where this is false, regret is
+    larger than without clicks. Estimate the moments from earlier arms where there are some.
 
     >>> import jaxbandit as jb
-    >>> law = jb.losses.ClickThenPurchase(clicks=[0.4, 0.2], purchases=[0.5, 0.5])
-    >>> jb.simulate(jb.ProgressiveThompson(), law, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
+    >>> law = jb.losses.Funnel([[0.4, 0.2], [0.5, 0.5], [0.5, 0.5]], delays=[jb.delays.Fixed(0), jb.delays.Fixed(5)])
+    >>> learner = jb.ProgressiveThompson.for_stages(3)
+    >>> jb.simulate(learner, law, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
-    Reference: the model of McDonald, Maystre, Lalmas, Russo & Ciosek, *Impatient Bandits*, KDD 2023, and Zhang et al., JMLR 2026, with
-    two stages. Model read from the public program of the former; the algorithm of the latter is recalled, not checked against the
-    paper. That program conditions on the mean of each stage; the posterior here is given all observations.
+    Reference: the model of McDonald, Maystre, Lalmas, Russo & Ciosek, *Impatient Bandits*, KDD 2023, and Zhang et al., JMLR 2026. Model
+    read from the public program of the former; the algorithm of the latter is recalled, not checked against the paper [R]. That
+    program conditions on the mean of each stage; the posterior here is given all observations.
     """
 
-    prior_mean: Numbers = number(default=(1 / 2, 1 / 4), high=1.0, axes="2")
-    prior_deviation: Numbers = _deviations((float(np.sqrt(1 / 12)), float(np.sqrt(7 / 144))))
-    prior_correlation: ArrayLike = number(default=float(np.sqrt(3 / 7)), low=-LARGEST, high=LARGEST)
-    noise_deviation: Numbers = _deviations((float(np.sqrt(1 / 6)), float(np.sqrt(5 / 36))))
-    noise_correlation: ArrayLike = number(default=float(np.sqrt(3 / 10)), low=-LARGEST, high=LARGEST)
-    num_signals = 2
+    prior_mean: Numbers = number(default=tuple(MEAN.tolist()), high=1.0, axes="J")
+    prior_covariance: Numbers = _covariance(AMONG)
+    noise_covariance: Numbers = _covariance(WITHIN)
 
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Seen:
-        none = jnp.zeros((num_arms, *runs_shape), jnp.int32)
-        return Seen(Observed.start(num_arms, runs_shape), none, none, none)
+    @classmethod
+    def for_stages(cls, stages: int) -> "ProgressiveThompson":
+        """With the moments of a funnel of so many stages, the last for the reward, whose rates are uniform on [0, 1]."""
+        return cls(*uniform_moments(stages))
 
-    def act(self, state: Seen, round: Round) -> tuple[jax.Array, PyTree, Seen]:
+    @property
+    def num_stages(self) -> int:
+        return np.shape(self.prior_mean)[0] - 1
+
+    def check(self) -> None:
+        for name in ("prior_covariance", "noise_covariance"):
+            if is_concrete(vars(self)[name]):
+                matrices = np.moveaxis(np.asarray(vars(self)[name], np.float64), (0, 1), (-2, -1))
+                _check_covariance(name, matrices)
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> State:
+        return tuple(Observed.start(num_arms, runs_shape) for _ in range(self.num_stages + 1))
+
+    def act(self, state: State, round: Round) -> tuple[jax.Array, PyTree, State]:
         mean, variance = self.posterior(state)
         pairs = jnp.arange(1, 1 + mean.shape[0], dtype=jnp.uint32).reshape(-1, *[1] * (mean.ndim - 1))
         draw = mean + jnp.sqrt(variance) * normals(round.words(pairs), mean.dtype)[0]
         return uniform_over_smallest(round.restrict(-draw)), (), state
 
-    def signalled(self, state: Seen, round: Round, arm: jax.Array, signal: jax.Array, memo: PyTree) -> tuple[PyTree, Seen]:
-        played = one_hot(arm, state.plays.shape[0])
-        clicks, plays = state.clicks + jnp.where(played, signal, 0), state.plays + played.astype(jnp.int32)
-        return signal, Seen(state.final, state.final_clicks, clicks, plays)
+    def staged(self, state: State, stage: int, observation: Observation) -> State:
+        return self._add(state, stage, observation, list(observation.stages[: stage + 1]))
 
-    def observe(self, state: Seen, observation: Observation) -> Seen:
-        clicks = state.final_clicks + observation.at_arm(observation.memo, state.plays.shape[0])
-        return Seen(state.final.add(observation), clicks, state.clicks, state.plays)
+    def observe(self, state: State, observation: Observation) -> State:
+        return self._add(state, self.num_stages, observation, [*observation.stages, 1 - observation.loss])
 
-    def posterior(self, state: Seen) -> tuple[jax.Array, jax.Array]:
+    def _add(self, state: State, stage: int, observation: Observation, outcomes: list[jax.Array]) -> State:
+        left, _ = self._factors(outcomes[0].dtype)
+        rest = _solve(left, outcomes)[stage]
+        return (*state[:stage], state[stage].add(observation._replace(loss=rest)), *state[stage + 1 :])
+
+    def _factors(self, dtype: Any) -> tuple[list, list]:
+        """V = L D Lᵀ: the rows of L, which is lower triangular with ones on the diagonal, and the diagonal of D."""
+        noise = jnp.asarray(self.noise_covariance, dtype)
+        left, diagonal = [], []
+        for i in range(noise.shape[0]):
+            row: list = []
+            for j in range(i):
+                row.append((noise[i, j] - sum(row[k] * left[j][k] * diagonal[k] for k in range(j))) / diagonal[j])
+            diagonal.append(noise[i, i] - sum(row[k] ** 2 * diagonal[k] for k in range(i)))
+            left.append(row)
+        return left, diagonal
+
+    def posterior(self, state: State) -> tuple[jax.Array, jax.Array]:
         """Mean and variance of the mean reward of each arm, both ``[K, ...]``.
 
-        Given the click, the reward has mean φ + βc with φ = θ₂ - βθ₁. Clicks inform about θ₁ only and rewards about φ only, so the
-        precision matrix of (θ₁, φ) changes on its diagonal alone.
+        With V = L D Lᵀ, the numbers :math:`L^{-1} z` of an action are independent given :math:`\\phi = L^{-1}\\theta`: number j has mean
+        :math:`\\phi_j` and variance D_j. An action whose first j outcomes are observed gives the first j of them. The filter conditions
+        on the sums of these numbers, stage by stage.
         """
-        dtype = state.final.losses.dtype
-        (click_mean, reward_mean), (click_spread, reward_spread), (click_noise, reward_noise) = (
-            jnp.asarray(pair, dtype) for pair in (self.prior_mean, self.prior_deviation, self.noise_deviation)
-        )
-        among_arms, within_arm = jnp.asarray(self.prior_correlation, dtype), jnp.asarray(self.noise_correlation, dtype)
-        slope = within_arm * reward_noise / click_noise  # β
-        covariance = click_spread * (among_arms * reward_spread - slope * click_spread)  # of θ₁ and φ
-        spread = reward_spread**2 * (1 - among_arms**2)  # the prior variance of φ given θ₁
-        cross = -covariance / (click_spread**2 * spread)
-        seen_clicks = state.plays.astype(dtype) / click_noise**2
-        noise = reward_noise**2 * (1 - within_arm**2)
-        seen_rewards = state.final.counts.astype(dtype) / noise
-        # Determinant and variance are written as sums of terms that are not negative: nothing cancels.
-        click_precision = 1 / click_spread**2 + cross**2 * spread + seen_clicks
-        reward_precision = 1 / spread + seen_rewards
-        determinant = (1 / click_spread**2 + seen_clicks) * reward_precision + cross**2 * spread * seen_rewards
+        dtype = state[0].losses.dtype
+        left, noise = self._factors(dtype)
+        prior, stages = jnp.asarray(self.prior_covariance, dtype), range(len(state))
+        mean = _solve(left, [jnp.asarray(self.prior_mean, dtype)[i] for i in stages])
+        rows = [_solve(left, [prior[max(i, j), min(i, j)] for j in stages]) for i in stages]  # Σ L⁻ᵀ
+        columns = [_solve(left, [rows[i][j] for i in stages]) for j in stages]  # L⁻¹ Σ L⁻ᵀ, symmetric
+        cover = [[columns[max(i, j)][min(i, j)] for j in stages] for i in stages]
+        for j in stages:
+            count = state[j].counts.astype(dtype)
+            surprise = (state[j].losses + state[j].error) - count * mean[j]
+            scale = 1 / (count * cover[j][j] + noise[j])
+            mean = [mean[i] + cover[i][j] * surprise * scale for i in stages]
+            # Row and column j are multiplied by 1 - n C_jj / (n C_jj + D_j), here without a difference.
+            cover = [
+                [
+                    cover[i][k] * noise[j] * scale if j in (i, k) else cover[i][k] - cover[i][j] * cover[k][j] * count * scale
+                    for k in stages
+                ]
+                for i in stages
+            ]
+        last = [*left[-1], 1.0]
+        whole: Any = sum(weight * one for weight, one in zip(last, mean, strict=True))
+        variance = sum(last[i] * last[k] * cover[i][k] for i in stages for k in stages)
+        return whole, jnp.maximum(variance, 0)
 
-        clicks = (state.clicks - state.plays * click_mean) / click_noise**2
-        rest = state.final.counts * (1 - reward_mean + slope * click_mean) - (state.final.losses + state.final.error)
-        rewards = (rest - slope * state.final_clicks) / noise
-        more_clicks = reward_precision * clicks - cross * rewards
-        more_rest = click_precision * rewards - cross * clicks
-        mean = reward_mean + (more_rest + slope * more_clicks) / determinant
-        variance = 1 / click_spread**2 + seen_clicks + slope**2 * seen_rewards + spread * (cross - slope / spread) ** 2
-        return mean, variance / determinant
+
+def _solve(left: list, values: list) -> list:
+    """y of L y = values, for as many rows as there are values."""
+    found: list = []
+    for row, value in zip(left[: len(values)], values, strict=True):
+        found.append(value - sum(factor * one for factor, one in zip(row, found, strict=True)))
+    return found
+
+
+def _check_covariance(name: str, matrices: np.ndarray) -> None:
+    """Raise if one of the matrices ``[..., J, J]`` is not a covariance that float32 can invert."""
+    if not np.allclose(matrices, np.swapaxes(matrices, -1, -2), rtol=1e-4, atol=1e-7):
+        raise ValueError(f"ProgressiveThompson({name}=…): a covariance is symmetric")
+    variances = np.diagonal(matrices, axis1=-2, axis2=-1)
+    if variances.min() < SMALLEST:
+        raise ValueError(f"ProgressiveThompson({name}=…): the variance {variances.min():g} is below {SMALLEST:g}")
+    deviations = np.sqrt(variances)
+    least = np.linalg.eigvalsh(matrices / (deviations[..., :, None] * deviations[..., None, :])).min()
+    if least < SMALLEST:
+        raise ValueError(
+            f"ProgressiveThompson({name}=…): not positive definite, the smallest eigenvalue of its correlations is {least:.2g}; "
+            "stages that determine each other are one stage"
+        )

@@ -18,6 +18,7 @@ from jaxbandit.learners.base import (
     Observation,
     ReadsDelays,
     ReadsSignals,
+    ReadsStages,
     Round,
     as_learner,
     is_a,
@@ -53,7 +54,11 @@ class Wrapper(ReadsSignals):
             raise ValueError(
                 f"{name}(base={base}(…)): the base would see no signals here, which {base} reads; BOLD hands them on"
             )
-        for kind, needs in ((ReadsDelays, "the delay of an action"), (FullInformation, "the losses of all arms")):
+        for kind, needs in (
+            (ReadsDelays, "the delay of an action"),
+            (FullInformation, "the losses of all arms"),
+            (ReadsStages, "outcomes before the loss"),
+        ):
             if is_a(self.inner, kind):
                 name, base = type(self).__name__, type(self.base).__name__
                 raise ValueError(

@@ -6,12 +6,13 @@ for each run if the class says ``needs_key``. Rounds count from 1. Your own mode
 declares all members.
 """
 
-from jaxbandit.losses.base import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals
+from jaxbandit.losses.base import AdaptiveLosses, DifferentiableLosses, Losses, ShowsSignals, ShowsStages
 from jaxbandit.losses.bernoulli import Bernoulli, DelayMatchedSwitching, Drifting, StochasticallyConstrained, Switching
 from jaxbandit.losses.continuous import Beta, ClippedNormal
 from jaxbandit.losses.corrupted import Corrupted
+from jaxbandit.losses.funnel import Funnel
 from jaxbandit.losses.repeated_game import RepeatedGame
-from jaxbandit.losses.states import ClickThenPurchase, IntermediateStates
+from jaxbandit.losses.states import IntermediateStates
 from jaxbandit.losses.table import Table
 from jaxbandit.losses.zero_inflated import ZeroInflated
 
@@ -26,7 +27,7 @@ REGISTRY: dict[str, type[Losses]] = {
     "drifting": Drifting,
     "corrupted": Corrupted,
     "intermediate-states": IntermediateStates,
-    "click-then-purchase": ClickThenPurchase,
+    "funnel": Funnel,
     "zero-inflated": ZeroInflated,
     "repeated-game": RepeatedGame,
 }
@@ -36,16 +37,17 @@ __all__ = [
     "AdaptiveLosses",
     "Bernoulli",
     "Beta",
-    "ClickThenPurchase",
     "ClippedNormal",
     "Corrupted",
     "DelayMatchedSwitching",
     "DifferentiableLosses",
     "Drifting",
+    "Funnel",
     "IntermediateStates",
     "Losses",
     "RepeatedGame",
     "ShowsSignals",
+    "ShowsStages",
     "StochasticallyConstrained",
     "Switching",
     "Table",

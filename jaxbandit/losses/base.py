@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int32
 
 from jaxbandit._core.arms import pick
 from jaxbandit._core.fields import PyTree, is_concrete, is_numeric, lists_to_arrays, show
+from jaxbandit.delays.base import Delays
 
 
 class Losses:
@@ -61,6 +62,20 @@ class ShowsSignals(Losses):
     def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
         """The signal, int32 from 0 to S - 1, of the action whose loss is ``sample(t, arm, noise)``."""
         raise NotImplementedError(f"{type(self).__name__} has no method signal(t, arm, noise)")
+
+
+class ShowsStages(Losses):
+    """Losses with progressive feedback: outcomes of an action are observed one after another while its loss is outstanding.
+
+    Outcome j has a delay of its own from the action on, a draw of ``stage_delays[j]``. It is observed neither before outcome
+    j - 1 nor after the loss. Outcomes are not missing: a delay above the bound of its model is the bound.
+    """
+
+    stage_delays: tuple[Delays, ...] = ()  # a delay model for each outcome before the loss
+
+    def stages(self, t: Int32[Array, ""], arm: Int32[Array, "*runs"], noise: jax.Array) -> Float[Array, " J *runs"]:
+        """The outcomes ``[J, ...]``, in [0, 1], of the action whose loss is ``sample(t, arm, noise)``; ``stage_delays`` has length J."""
+        raise NotImplementedError(f"{type(self).__name__} has no method stages(t, arm, noise)")
 
 
 class AdaptiveLosses(Losses):
@@ -121,7 +136,7 @@ def second_moment(losses: Losses, t: jax.Array) -> jax.Array:
 def check_declared(losses: Losses) -> None:
     """Raise for a trait that has no effect, because the class does not inherit from the base that declares it."""
     cls = type(losses)
-    for base in (DifferentiableLosses, ShowsSignals, AdaptiveLosses):
+    for base in (DifferentiableLosses, ShowsSignals, ShowsStages, AdaptiveLosses):
         unused = [name for name in vars(base) if not name.startswith("_") and name in dir(cls) and name not in vars(Losses)]
         if unused and not issubclass(cls, base):
             name = cls.__name__

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._core.arms import draw, pick
-from jaxbandit._core.fields import Numbers, float_dtype, is_concrete, number, pytree_dataclass, show
-from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals, coin, second_moment
+from jaxbandit._core.fields import Numbers, is_concrete, number, pytree_dataclass, show
+from jaxbandit.losses.base import DifferentiableLosses, Losses, ShowsSignals, second_moment
 
 WITHIN = 1e-4  # how far the sum of a row may be from 1
 
@@ -90,46 +90,6 @@ class IntermediateStates(ShowsSignals, DifferentiableLosses):
         place = (noise * below[-1] - (pick(below, state) - weight)) / weight
         edge = jnp.finfo(weights.dtype).eps
         return state, jnp.clip(place, edge, 1 - edge)
-
-
-@pytree_dataclass
-class ClickThenPurchase(ShowsSignals):
-    """Progressive feedback in two stages: a click is observed at once, the purchase that may follow it after the delay.
-
-    An action on arm i has a click with probability :math:`c_i`. Given a click, it has a purchase with probability :math:`p_i`. The signal
-    is 1 for a click and 0 for none. The loss is 0 for a purchase and 1 for none, with mean :math:`1 - c_i p_i`.
-
-    Args:
-      clicks: ``[K]``, the click rates :math:`c_i`.
-      purchases: ``[K]``, the probabilities :math:`p_i` of a purchase given a click.
-
-    >>> import jaxbandit as jb
-    >>> law = jb.losses.ClickThenPurchase(clicks=[0.5, 0.25], purchases=[0.5, 1.0])
-    >>> law.expected(t=1), law.signal(t=1, arm=0, noise=0.4), law.sample(t=1, arm=0, noise=0.4)
-    (Array([0.75, 0.75], dtype=float32), Array(1, dtype=int32), Array(1., dtype=float32))
-    """
-
-    clicks: Numbers = number(high=1.0, axes="K")
-    purchases: Numbers = number(high=1.0, axes="K")
-    stationary = True
-    num_signals = 2
-
-    @property
-    def num_arms(self) -> int:
-        return np.shape(self.clicks)[0]
-
-    def expected(self, t: jax.Array) -> jax.Array:
-        return 1 - self._rates(self.clicks) * self._rates(self.purchases)
-
-    def signal(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
-        return coin(self._rates(self.clicks), arm, noise).astype(jnp.int32)
-
-    def sample(self, t: jax.Array, arm: jax.Array, noise: jax.Array) -> jax.Array:
-        # Of the noise below the click rate, the share p has a purchase: the pair is drawn from one uniform number.
-        return 1 - coin(self._rates(self.clicks) * self._rates(self.purchases), arm, noise)
-
-    def _rates(self, rates: Numbers) -> jax.Array:
-        return jnp.asarray(rates, float_dtype())
 
 
 def check_rows(name: str, transitions: Numbers) -> None:

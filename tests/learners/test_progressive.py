@@ -1,4 +1,4 @@
-"""Progressive feedback: the loss model by its frequencies, the learner against an event queue with NumPy's inverses in float64."""
+"""Progressive feedback: outcomes against an event queue, the filter against NumPy's inverses in float64, the funnel by its frequencies."""
 
 import jax
 import jax.numpy as jnp
@@ -8,201 +8,331 @@ import pytest
 import jaxbandit as jb
 from jaxbandit._core import randomness
 from jaxbandit._core.fields import canonical, float_dtype
-from jaxbandit.learners.progressive import Seen
+from jaxbandit.extend import ReadsStages, pytree_dataclass, static
+from jaxbandit.learners.progressive import uniform_moments
 from jaxbandit.learners.thompson import normals
 from jaxbandit.learners.ucb import Observed
 from tests.injected import injected
 
 D, L = jb.delays, jb.losses
-CLICKS, PURCHASES = [0.4, 0.2, 0.5], [0.5, 0.9, 0.1]
-LAW = L.ClickThenPurchase(CLICKS, PURCHASES)
-LEARNER = jb.ProgressiveThompson([0.3, 0.1], [0.2, 0.1], 0.6, [0.45, 0.3], -0.4)
+CLICKS, BASKETS, PURCHASES = [0.4, 0.2, 0.5], [0.9, 0.6, 0.7], [0.5, 0.9, 0.1]
+TWO = L.Funnel([CLICKS, PURCHASES])
+THREE = L.Funnel([CLICKS, BASKETS, PURCHASES], delays=[D.Fixed(1), D.Geometric(3.0)])
+MANY = jb.ProgressiveThompson.for_stages(3)
 
 
-def covariance(deviation, correlation):
-    one, two = (float(value) for value in deviation)
-    return np.array([[one**2, correlation * one * two], [correlation * one * two, two**2]])
+def some_moments(stages, seed, condition=1.0):
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.cholesky(np.eye(stages) + condition * np.ones((stages, stages))) for _ in range(2)]
+    among, within = (one @ np.diag(rng.uniform(0.5, 1.5, stages)) @ one.T for one in factors)
+    turn = np.diag(np.where(np.arange(stages) % 2, -1.0, 1.0))
+    return rng.uniform(0, 1, stages), 0.02 * turn @ among @ turn, 0.1 * within
 
 
-def posterior(learner, pending, done):
-    """Mean and variance of the mean reward: a Kalman step for each action, ``pending`` clicks and ``done`` pairs of click and reward."""
-    mean = np.asarray(learner.prior_mean, float)
-    cover = covariance(learner.prior_deviation, learner.prior_correlation)
-    noise = covariance(learner.noise_deviation, learner.noise_correlation)
-    for stages, seen in [(1, [click]) for click in pending] + [(2, pair) for pair in done]:
-        gain = cover[:, :stages] @ np.linalg.inv((cover + noise)[:stages, :stages])
-        mean, cover = mean + gain @ (np.array(seen) - mean[:stages]), cover - gain @ cover[:stages]
-    return mean[1], cover[1, 1]
+def posterior(learner, seen):
+    """Mean and variance of the mean reward: a Kalman step for each action, whose first outcomes are ``seen``."""
+    mean, cover, noise = (
+        np.asarray(one, float) for one in (learner.prior_mean, learner.prior_covariance, learner.noise_covariance)
+    )
+    for outcomes in seen:
+        count = len(outcomes)
+        gain = cover[:, :count] @ np.linalg.inv((cover + noise)[:count, :count])
+        mean, cover = mean + gain @ (np.array(outcomes) - mean[:count]), cover - gain @ cover[:count]
+    return mean[-1], cover[-1, -1]
 
 
 @pytest.mark.parametrize(
     "learner",
     [
-        LEARNER,
-        jb.ProgressiveThompson(),
-        pytest.param(jb.ProgressiveThompson(prior_correlation=0.0, noise_correlation=0.0), marks=pytest.mark.thorough),
+        jb.ProgressiveThompson(*some_moments(3, 0)),
+        pytest.param(jb.ProgressiveThompson(), marks=pytest.mark.thorough),
+        pytest.param(jb.ProgressiveThompson(*some_moments(4, 1, 5.0)), marks=pytest.mark.thorough),
     ],
-    ids=["given", "default", "clicks not used"],
+    ids=["three stages", "default", "four stages"],
 )
 def test_the_learner_is_the_reference(learner):
-    """Rejects clicks that count only with their reward or twice, and rewards that arrive for another action."""
-    rng, rounds = np.random.default_rng(3), 60
-    signals = rng.integers(0, 2, (rounds, 3))
-    losses, arms = 1 - signals * rng.random((rounds, 3)), rng.integers(0, 3, rounds)
-    waits = rng.integers(0, 12, rounds).astype(float)
-    waits[::7] = np.inf
+    """Rejects outcomes that count only with the reward, or twice, or for another action."""
+    rng, rounds, before = np.random.default_rng(3), 60, learner.num_stages
+    stages, losses, arms = rng.random((rounds, before, 3)), rng.random((rounds, 3)), rng.integers(0, 3, rounds)
+    delays = rng.integers(0, 12, rounds).astype(float)
+    delays[::7] = np.inf
+    own = np.minimum(np.sort(rng.integers(0, 8, (rounds, before)), 1), delays[:, None])
     with jax.enable_x64(True):
-        got = injected(learner, arms, losses, waits, signals=signals)
+        got = injected(learner, arms, losses, delays, stages=stages, stage_delays=own)
         mine = np.stack(jax.jit(canonical(learner).posterior)(got["state"]))
     stream = randomness.stream(jax.random.key(0), randomness.LEARNER)
-    pending: list[list] = [[], [], []]
-    done: list[list] = [[], [], []]
-    queue: list[tuple] = []
-    agreed = 0
+    due = np.c_[own, delays]
+
+    def reference(t):  # at the start of round t
+        known = [[] for _ in range(3)]
+        for s in range(1, t):
+            outcomes = [*stages[s - 1][:, arms[s - 1]], 1 - losses[s - 1, arms[s - 1]]]
+            known[arms[s - 1]].append(outcomes[: int((s + due[s - 1] < t).sum())])
+        return np.array([posterior(learner, [one for one in seen if one]) for seen in known]).T
+
     for t in range(1, rounds + 1):
-        theirs = np.array([posterior(learner, pending[arm], done[arm]) for arm in range(3)]).T
+        mean, variance = reference(t)
         with jax.enable_x64(True):
             words = randomness.fold(
                 randomness.fold(stream, jnp.int32(t)), jnp.zeros((), jnp.uint32), jnp.arange(1, 4, dtype=jnp.uint32)
             )
-            draw = theirs[0] + np.sqrt(theirs[1]) * np.asarray(normals(words, jnp.dtype(jnp.float64))[0])
-        agreed += got["probabilities"][t - 1].argmax() == draw.argmax()
-        arm = arms[t - 1]
-        pending[arm].append(signals[t - 1, arm])
-        queue.append((t + waits[t - 1], arm, signals[t - 1, arm], 1 - losses[t - 1, arm]))
-        for event in [event for event in queue if event[0] == t]:
-            queue.remove(event)
-            pending[event[1]].remove(event[2])
-            done[event[1]].append(event[2:])
-    assert agreed == rounds
-    theirs = np.array([posterior(learner, pending[arm], done[arm]) for arm in range(3)]).T
-    np.testing.assert_allclose(mine, theirs, rtol=1e-9)
-    assert min(map(len, pending)) > 0, "some outcomes are missing"
+            draw = mean + np.sqrt(variance) * np.asarray(normals(words, jnp.dtype(jnp.float64))[0])
+        assert got["probabilities"][t - 1].argmax() == draw.argmax()
+    np.testing.assert_allclose(mine, reference(rounds + 1), rtol=1e-9)
 
 
-def test_clicks_inform_about_purchases():
-    """More clicks raise the mean reward, also before any purchase; with both correlations 0 they change nothing."""
-    none, ten = jnp.zeros(2, jnp.int32), jnp.full(2, 10, jnp.int32)
-    state = Seen(Observed.start(2, ()), none, jnp.array([2, 8], jnp.int32), ten)
-    mean, variance = jb.ProgressiveThompson().posterior(state)
-    assert mean[1] > mean[0] + 0.1
-    assert np.all(np.asarray(variance) < 7 / 144)
-    mean, variance = jb.ProgressiveThompson(prior_correlation=0.0, noise_correlation=0.0).posterior(state)
-    np.testing.assert_allclose(np.stack([mean, variance]), [[1 / 4] * 2, [7 / 144] * 2], rtol=1e-5)
+@pytree_dataclass
+class Clerk(ReadsStages):
+    """Adds up a number of every outcome, made of its round, its arrival, its stage and what was known with it."""
+
+    num_stages: int = static(default=2)
+
+    def init(self, num_arms, runs_shape):
+        return {"t": jnp.zeros(runs_shape, jnp.int32), "sum": jnp.zeros((self.num_stages + 1, *runs_shape), jnp.uint32)}
+
+    def act(self, state, round):
+        x = jnp.full((3, *state["t"].shape), 1 / 3)
+        return x, jnp.broadcast_to(round.t, state["t"].shape), {**state, "t": jnp.broadcast_to(round.t, state["t"].shape)}
+
+    def staged(self, state, stage, observation):
+        weights = jnp.arange(1, 1 + self.num_stages, dtype=jnp.uint32).reshape(-1, *[1] * state["t"].ndim)
+        known = (observation.stages.astype(jnp.uint32) * weights).sum(0) + 7 * observation.loss.astype(jnp.uint32)
+        origin, now, arm = (
+            jnp.broadcast_to(one, state["t"].shape).astype(jnp.uint32)
+            for one in (observation.origin, state["t"], observation.arm)
+        )
+        number = origin * 977 + now * now * 31 + (arm + 1) * 13 * origin + known * 101
+        number = jnp.where(observation.arrived & (observation.memo == observation.origin), number, 0)
+        return {**state, "sum": state["sum"].at[stage].add(number)}
+
+    def observe(self, state, observation):
+        return self.staged(state, self.num_stages, observation)
 
 
-def test_the_defaults_are_the_moments_of_uniform_rates():
-    """By quadrature. Rejects moments of the purchase given a click in place of those of the purchase."""
-    grid = (np.arange(1000) + 0.5) / 1000
-    click, reward = (one.ravel() for one in np.broadcast_arrays(grid[:, None], grid[:, None] * grid))
-    learner = jb.ProgressiveThompson()
-    np.testing.assert_allclose(learner.prior_mean, [click.mean(), reward.mean()], rtol=1e-4)
-    np.testing.assert_allclose(covariance(learner.prior_deviation, learner.prior_correlation), np.cov(click, reward), rtol=1e-4)
-    within = [[click - click**2, reward * (1 - click)], [reward * (1 - click), reward - reward**2]]  # a purchase needs a click
-    np.testing.assert_allclose(covariance(learner.noise_deviation, learner.noise_correlation), np.mean(within, -1), rtol=1e-4)
+LAWS = {
+    "fixed": (L.Funnel([CLICKS, BASKETS, PURCHASES], delays=[D.Fixed(1), D.Fixed(6)]), D.Fixed(9), (1, 6)),
+    "the loss first": (L.Funnel([CLICKS, BASKETS, PURCHASES], delays=[D.Fixed(5), D.Fixed(2)]), D.Geometric(4.0), (5, 5)),
+    "missing": (L.Funnel([CLICKS, BASKETS, PURCHASES]), D.PacketLoss(0.5, 4), (0, 0)),
+}
 
 
-def test_float32_with_many_observations():
-    """A million actions and numbers at the ends of their ranges: float32 is near float64. Rejects a determinant that cancels."""
-    rng, count = np.random.default_rng(0), 200
-    plays = rng.integers(1, 10**6, count)
-    done = rng.integers(0, plays + 1)
-    clicks, final = rng.integers(0, plays + 1), rng.integers(0, done + 1)
-    losses = done * rng.random(count)
-    for learner in (jb.ProgressiveThompson(), jb.ProgressiveThompson([0, 1], [0.01, 100], 0.999, [0.01, 0.5], -0.999)):
-        found = {}
-        for x64 in (False, True):
-            with jax.enable_x64(x64):
-                whole = [jnp.asarray(one, jnp.int32) for one in (done, final, clicks, plays)]
-                observed = Observed(whole[0], jnp.asarray(losses, float_dtype()), jnp.zeros(count, float_dtype()))
-                found[x64] = [np.asarray(one, float) for one in canonical(learner).posterior(Seen(observed, *whole[1:]))]
-        assert np.all(found[False][1] > 0)
-        np.testing.assert_allclose(found[False][1], found[True][1], rtol=1e-4)
-        assert np.all(np.abs(found[False][0] - found[True][0]) < 0.1 * np.sqrt(found[True][1]) + 1e-5 * np.abs(found[True][0]))
-
-
-def test_clicks_and_purchases_go_together():
-    """Frequencies of clicks, and of purchases given a click. Rejects a purchase without a click, or one drawn apart from it."""
-    law, count = canonical(LAW), 1 << 16
-    noise = jnp.asarray(np.random.default_rng(2).random(count), float_dtype())
-    for arm, (click, purchase) in enumerate(zip(CLICKS, PURCHASES, strict=True)):
-        arms = jnp.full(count, arm, jnp.int32)
-        signal, loss = np.asarray(law.signal(jnp.int32(1), arms, noise)), np.asarray(law.sample(jnp.int32(1), arms, noise))
-        assert np.all(loss[signal == 0] == 1)
-        assert abs(signal.mean() - click) < 5 * np.sqrt(click * (1 - click) / count)
-        bought = 1 - loss[signal == 1]
-        assert abs(bought.mean() - purchase) < 5 * np.sqrt(purchase * (1 - purchase) / bought.size)
-    jb.check_losses(LAW)
-
-
-def test_simulate_rollout_and_vmap_agree():
-    game = (LAW, D.Geometric(5.0))
-    result = jb.simulate(jb.ProgressiveThompson(), *game, rounds=60, runs=4, seed=1)
-    alone = jb.rollout(jb.ProgressiveThompson(), *game, rounds=60, runs=4, seed=1)
-    np.testing.assert_allclose(result.regret[-1], alone.regret[-1], rtol=1e-5)
-    rates = jnp.array([0.0, float(jb.ProgressiveThompson().prior_correlation)])
-
-    def end(rate):
-        return jb.rollout(jb.ProgressiveThompson(prior_correlation=rate), *game, rounds=60, runs=4, seed=1).regret[-1]
-
-    np.testing.assert_allclose(jax.vmap(end)(rates)[1], alone.regret[-1], rtol=1e-5)
-
-
-def test_sweep(tmp_path):
-    spec = jb.Spec(
-        learners=[jb.ProgressiveThompson(), jb.ProgressiveThompson(prior_correlation=0)],
-        losses=[LAW],
-        delays=[D.Fixed(5)],
-        rounds=30,
-        runs=4,
-        seed=0,
+@pytest.mark.parametrize(
+    "law", [pytest.param(law, marks=() if law == "the loss first" else pytest.mark.thorough) for law in LAWS]
+)
+def test_outcomes_arrive_when_they_are_due(law):
+    """Rejects outcomes that are a round late, precede an earlier stage or follow the loss, and outcomes known too early."""
+    losses, delays, waits = LAWS[law]
+    options = {"rounds": 60, "runs": 3, "seed": 1}
+    played = jb.rollout(Clerk(), losses, delays, measure=[jb.measure.Trajectory(runs=[0, 1, 2])], **options)
+    seen = {name: np.asarray(getattr(played.trajectory, name)).astype(np.int64) for name in ("arm", "loss", "delay")}
+    words = randomness.fold(
+        randomness.fold(randomness.stream(jax.random.key(1), randomness.PLAY), jnp.arange(1, 61)[:, None]), jnp.arange(3)
     )
-    jb.sweep(spec, tmp_path / "swept")
-    swept = jb.open_sweep(tmp_path / "swept")
-    alone = jb.simulate(jb.ProgressiveThompson(), LAW, D.Fixed(5), rounds=30, runs=4, seed=0)
-    np.testing.assert_array_equal(np.asarray(swept.regret)[0, 0, 0, -1], alone.regret[-1])
+    noise = randomness.uniform(words.second, randomness.grain(float_dtype()))
+    np.testing.assert_array_equal(losses.sample(1, jnp.asarray(seen["arm"]), noise), seen["loss"])
+    stages = np.asarray(losses.stages(1, jnp.asarray(seen["arm"]), noise)).astype(np.int64)
+    expected, s = np.zeros((3, 3), np.int64), np.arange(1, 61)[:, None]
+    for stage, wait in enumerate([*waits, seen["delay"]]):
+        arrival = s + np.minimum(wait, seen["delay"])
+        known = sum((j + 1) * stages[j] for j in range(2) if j <= stage) + 7 * seen["loss"] * (stage == 2)
+        number = s * 977 + arrival * arrival * 31 + (seen["arm"] + 1) * 13 * s + known * 101
+        expected[stage] = np.where(arrival <= 60, number, 0).sum(0)
+    np.testing.assert_array_equal(np.asarray(played.learner_state["sum"]), expected)
+
+
+@pytest.mark.thorough
+def test_resumed_in_parts_and_for_each_run():
+    """A resumed simulation, one of some runs, and one with a value for each run have the same regret."""
+    game = (MANY, THREE, D.Geometric(6.0))
+    whole = jb.simulate(*game, rounds=80, runs=6, seed=2, record=[40, 80])
+    first = jb.simulate(*game, rounds=40, runs=6, seed=2, record=[40])
+    np.testing.assert_array_equal(
+        jb.simulate(*game, rounds=80, runs=6, seed=2, record=[80], resume=first).regret[-1], whole.regret[-1]
+    )
+    some = jb.simulate(*game, rounds=80, runs=2, first_run=3, seed=2, record=[80])
+    np.testing.assert_array_equal(some.regret[-1], whole.regret[-1, 3:5])
 
 
 @pytest.mark.thorough
 def test_values_for_each_run():
-    many = jb.ProgressiveThompson(prior_mean=[[0.5, 0.1], [0.25, 0.1]], prior_correlation=np.array([0.3, 0.9]))
-    law = L.ClickThenPurchase(np.array([CLICKS, CLICKS[::-1]]).T, np.array([PURCHASES, PURCHASES[::-1]]).T)
-    together = jb.simulate(many, law, D.Fixed(4), rounds=60, runs=2, seed=1).regret[-1]
-    one = jb.ProgressiveThompson([0.1, 0.1], prior_correlation=0.9)
-    apart = jb.simulate(one, L.ClickThenPurchase(CLICKS[::-1], PURCHASES[::-1]), D.Fixed(4), rounds=60, runs=2, seed=1).regret[-1]
+    both = [uniform_moments(3)[0], np.array([0.9, 0.2, 0.1])]
+    many = jb.ProgressiveThompson(np.stack(both, 1), *uniform_moments(3)[1:])
+    rates = np.array([THREE.rates, np.asarray(THREE.rates)[:, ::-1]]).transpose(1, 2, 0)
+    together = jb.simulate(many, L.Funnel(rates, THREE.delays), D.Fixed(4), rounds=60, runs=2, seed=1).regret[-1]
+    one = jb.ProgressiveThompson(both[1], *uniform_moments(3)[1:])
+    apart = jb.simulate(one, L.Funnel(rates[..., 1], THREE.delays), D.Fixed(4), rounds=60, runs=2, seed=1).regret[-1]
     np.testing.assert_allclose(together[1], apart[1], rtol=1e-5)
+
+
+def test_outcomes_inform_about_rewards():
+    """More clicks raise the mean reward, also before any purchase; with diagonal covariances they change nothing."""
+    start = Observed.start(2, ())
+    clicks = Observed(jnp.full(2, 10, jnp.int32), jnp.array([2.0, 8.0]), jnp.zeros(2))
+    for stages in (2, 4):
+        learner = jb.ProgressiveThompson.for_stages(stages)
+        state = (clicks, *[start] * (stages - 1))
+        mean, variance = learner.posterior(state)
+        prior = float(np.asarray(learner.prior_covariance)[-1, -1])
+        assert mean[1] > mean[0]
+        assert np.all(np.asarray(variance) < prior)
+        alone = [np.diag(np.diag(np.asarray(one))) for one in (learner.prior_covariance, learner.noise_covariance)]
+        mean, variance = jb.ProgressiveThompson(learner.prior_mean, *alone).posterior(state)
+        np.testing.assert_allclose(np.stack([mean, variance]), [[0.5**stages] * 2, [prior] * 2], rtol=1e-5)
+
+
+def test_the_defaults_are_the_moments_of_uniform_rates():
+    """By simulation of rates, 5 standard errors. Rejects moments of a stage given the one before in place of those of the stage."""
+    theta = np.cumprod(np.random.default_rng(0).random((3, 1 << 20)), 0)
+    mean, among, within = uniform_moments(3)
+    for i in range(3):
+        assert abs(theta[i].mean() - mean[i]) < 5 * theta[i].std() / 1024
+        for j in range(i + 1):
+            shared = (theta[i] - mean[i]) * (theta[j] - mean[j])
+            assert abs(shared.mean() - among[i, j]) < 5 * shared.std() / 1024
+            one = theta[i] * (1 - theta[j])  # stage i needs stage j
+            assert abs(one.mean() - within[i, j]) < 5 * one.std() / 1024
+    np.testing.assert_array_equal(np.asarray(jb.ProgressiveThompson().prior_covariance), uniform_moments(2)[1])
+
+
+def test_float32_with_many_observations():
+    """A million actions: float32 is near float64. Rejects a filter that cancels, and one that conditions on means."""
+    rng, count = np.random.default_rng(0), 200
+    for learner in (
+        jb.ProgressiveThompson(),
+        jb.ProgressiveThompson.for_stages(4),
+        jb.ProgressiveThompson(*some_moments(3, 2, 20.0)),
+    ):
+        stages = learner.num_stages + 1
+        counts = -np.sort(-rng.integers(0, 10 ** rng.integers(1, 7, count), (stages, count)), 0)
+        sums = counts * rng.random((stages, count))
+        found = {}
+        for x64 in (False, True):
+            with jax.enable_x64(x64):
+                state = tuple(
+                    Observed(jnp.asarray(n, jnp.int32), jnp.asarray(y, float_dtype()), jnp.zeros(count, float_dtype()))
+                    for n, y in zip(counts, sums, strict=True)
+                )
+                found[x64] = [np.asarray(one, float) for one in canonical(learner).posterior(state)]
+        np.testing.assert_allclose(found[False][1], found[True][1], rtol=2e-3)
+        assert np.all(np.abs(found[False][0] - found[True][0]) < 0.1 * np.sqrt(found[True][1]) + 1e-5 * np.abs(found[True][0]))
+
+
+def test_stages_go_together():
+    """Frequencies of each stage given the one before. Rejects a purchase without a click, or one drawn apart from it."""
+    law, count = canonical(THREE), 1 << 16
+    noise = jnp.asarray(np.random.default_rng(2).random(count), float_dtype())
+    for arm, rates in enumerate(zip(CLICKS, BASKETS, PURCHASES, strict=True)):
+        arms = jnp.full(count, arm, jnp.int32)
+        outcomes = np.asarray([*law.stages(jnp.int32(1), arms, noise), 1 - law.sample(jnp.int32(1), arms, noise)])
+        reached = np.ones(count, bool)
+        for outcome, rate in zip(outcomes, rates, strict=True):
+            assert not outcome[~reached].any()
+            assert abs(outcome[reached].mean() - rate) < 5 * np.sqrt(rate * (1 - rate) / reached.sum())
+            reached = outcome == 1
+    jb.check_losses(THREE)
+
+
+@pytest.mark.thorough
+def test_simulate_rollout_and_vmap_agree():
+    game = (TWO, D.Geometric(5.0))
+    result = jb.simulate(jb.ProgressiveThompson(), *game, rounds=60, runs=4, seed=1)
+    alone = jb.rollout(jb.ProgressiveThompson(), *game, rounds=60, runs=4, seed=1)
+    np.testing.assert_allclose(result.regret[-1], alone.regret[-1], rtol=1e-5)
+
+    def end(mean):
+        learner = jb.ProgressiveThompson(jnp.stack([mean, jnp.asarray(0.25)]))
+        return jb.rollout(learner, *game, rounds=60, runs=4, seed=1).regret[-1]
+
+    np.testing.assert_allclose(jax.vmap(end)(jnp.array([0.1, 0.5]))[1], alone.regret[-1], rtol=1e-5)
+
+
+@pytest.mark.thorough
+def test_a_learner_for_one_run():
+    """A single-run class that reads outcomes is the batched one. Rejects outcomes that a mapped learner does not get."""
+
+    @pytree_dataclass
+    class Single(ReadsStages):
+        batched = False
+        num_stages: int = static(default=2)
+
+        def init(self, num_arms):
+            return jnp.zeros(num_arms)
+
+        def act(self, state, round):
+            return jax.nn.softmax(state), (), state
+
+        def staged(self, state, stage, observation):
+            return state.at[observation.arm].add(0.1 * (stage + 1) * observation.stages[stage])
+
+        def observe(self, state, observation):
+            return state.at[observation.arm].add(0.3 * (1 - observation.loss))
+
+    @pytree_dataclass
+    class Batched(Single):
+        batched = True
+
+        def init(self, num_arms, runs_shape):
+            return jnp.zeros((num_arms, *runs_shape))
+
+        def act(self, state, round):
+            return jax.nn.softmax(state, 0), (), state
+
+        def staged(self, state, stage, observation):
+            return state + observation.at_arm(0.1 * (stage + 1) * observation.stages[stage], state.shape[0])
+
+        def observe(self, state, observation):
+            return state + observation.at_arm(0.3 * (1 - observation.loss), state.shape[0])
+
+    one, other = (jb.simulate(law, THREE, D.Geometric(4.0), rounds=50, runs=5, seed=0).regret for law in (Single(), Batched()))
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+    jb.check_learner(Single())
+    jb.check_learner(Batched())
+
+
+@pytest.mark.thorough
+def test_sweep(tmp_path):
+    spec = jb.Spec(learners=[MANY, jb.Uniform()], losses=[THREE], delays=[D.Fixed(5)], rounds=30, runs=4, seed=0)
+    jb.sweep(spec, tmp_path / "swept")
+    swept = jb.open_sweep(tmp_path / "swept")
+    alone = jb.simulate(MANY, THREE, D.Fixed(5), rounds=30, runs=4, seed=0)
+    np.testing.assert_array_equal(np.asarray(swept.regret)[0, 0, 0, -1], alone.regret[-1])
 
 
 @pytest.mark.thorough
 def test_gradient_and_one_arm():
     options = {"rounds": 40, "runs": 64, "seed": 0, "estimator": "paired"}
-    gradient = jb.regret_gradient(jb.ProgressiveThompson(), LAW, D.Fixed(3), **options)
-    assert np.isfinite(np.asarray(gradient.gradient.prior_correlation)).all()
-    assert np.all(jb.simulate(LEARNER, L.ClickThenPurchase([0.3], [0.3]), D.Fixed(2), rounds=20, runs=3, seed=0).regret == 0)
+    gradient = jb.regret_gradient(jb.ProgressiveThompson(), TWO, D.Fixed(3), **options)
+    assert np.isfinite(np.asarray(gradient.gradient.prior_mean)).all()
+    one = L.Funnel([[0.3], [0.3]])
+    assert np.all(jb.simulate(jb.ProgressiveThompson(), one, D.Fixed(2), rounds=20, runs=3, seed=0).regret == 0)
+
+
+def simulated(learner, losses, delays=None):
+    return lambda: jb.simulate(learner, losses, delays or D.Fixed(1), rounds=5, runs=1, seed=0)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (
-            lambda: jb.simulate(LEARNER, L.Bernoulli([0.3, 0.5]), D.Fixed(1), rounds=5, runs=1, seed=0),
-            r"losses=Bernoulli\(…\): plays show no signals, and ProgressiveThompson reads 2",
+            simulated(jb.ProgressiveThompson(), L.Bernoulli([0.3, 0.5])),
+            r"Bernoulli\(…\): actions have no outcomes before the loss, and",
         ),
+        (simulated(jb.ProgressiveThompson(), THREE), r"Funnel\(…\): actions have 2 outcomes before the loss, and .* reads 1"),
+        (simulated(jb.ProgressiveThompson([0.1, 0.2, 0.3]), TWO), r"prior_covariance="),
         (
-            lambda: jb.simulate(jb.ProgressiveThompson([0.1, 0.2, 0.3]), LAW, D.Fixed(1), rounds=5, runs=1, seed=0),
-            r"prior_mean=\[0\.1, 0\.2, 0\.3\]\): 3 numbers for 2 stages",
+            simulated(jb.ProgressiveThompson([0.1, 0.2], [[1, 0.5], [0.1, 1]]), TWO),
+            r"prior_covariance=…\): a covariance is symmetric",
         ),
-        (
-            lambda: jb.simulate(LEARNER, L.ClickThenPurchase([0.1, 1.2], [0.1, 0.2]), D.Fixed(1), rounds=5, runs=1, seed=0),
-            r"losses\.ClickThenPurchase\(clicks=\[0\.1, 1\.2\]\)",
-        ),
-        (
-            lambda: jb.simulate(LEARNER, L.ClickThenPurchase([0.1, 0.2], [0.1]), D.Fixed(1), rounds=5, runs=1, seed=0),
-            r"losses\.ClickThenPurchase\(purchases=",
-        ),
-        (lambda: jb.Agent(LEARNER, 2, seed=0), r"ProgressiveThompson"),
+        (simulated(jb.ProgressiveThompson([0.1, 0.2], [[1, 1], [1, 1]]), TWO), r"prior_covariance=…\): not positive definite"),
+        (simulated(jb.Uniform(), L.Funnel([[0.1, 1.2], [0.1, 0.2]])), r"losses\.Funnel\(rates=\[\[0\.1, 1\.2\]"),
+        (simulated(jb.Uniform(), L.Funnel([[0.1, 0.2], [0.1, 0.2]], [D.Fixed(1)] * 2)), r"2 delay models for 2 stages; give 1"),
+        (simulated(jb.Uniform(), L.Funnel([[0.1, 0.2], [0.1, 0.2]], [3])), r"delays is a list of delay models"),
+        (simulated(jb.DelayedHedge(), TWO), r"losses=Funnel\(…\): DelayedHedge observes the losses of all arms"),
+        (simulated(jb.BOLD(jb.ProgressiveThompson(), 2), TWO), r"ProgressiveThompson requires outcomes before the loss"),
+        (lambda: jb.Agent(jb.ProgressiveThompson(), 2, seed=0), r"ProgressiveThompson requires outcomes before the loss"),
     ],
-    ids=["no signals", "three stages", "rate above 1", "lengths", "agent"],
+    ids=["none", "three", "lengths", "symmetric", "singular", "rate", "delays", "no delays", "all arms", "wrapped", "agent"],
 )
 def test_errors_name_the_argument(call, words):
     with pytest.raises((ValueError, TypeError), match=words):

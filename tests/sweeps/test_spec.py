@@ -246,7 +246,9 @@ def test_every_field_of_every_class_can_be_written():
                     value = field.default
                 table[field.name] = value
             others = {"learners": [{"name": "uniform"}], "losses": [{"name": "bernoulli", "means": [0.2, 0.4]}]}
-            if name.endswith("state-exp3") or name == "progressive-thompson":
+            if name == "progressive-thompson":
+                others["losses"] = [{"name": "funnel", "rates": [[0.5, 0.5]] * 2}]
+            if name.endswith("state-exp3"):
                 others["losses"] = [
                     {"name": "intermediate-states", "transitions": [[0.5, 0.5]] * 2, "losses": others["losses"][0]}
                 ]

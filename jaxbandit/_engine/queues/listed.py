@@ -50,6 +50,7 @@ class Play:
     memo: Any
     jump: Any = None  # set by a Hook, for gradient estimation
     losses: Any = None  # [K, ...] of all arms, for learners with full information
+    stages: Any = None  # [J, ...] outcomes before the loss, for learners that read them
 
 
 @pytree_dataclass
@@ -266,7 +267,9 @@ class Pending:
 
 def _observation(arrived, origin, play: Play) -> Observation:
     arm = jnp.where(arrived, play.arm, -1)
-    return Observation(arrived, origin, arm, play.loss, play.probability, play.memo, play.jump, losses=play.losses)
+    return Observation(
+        arrived, origin, arm, play.loss, play.probability, play.memo, play.jump, losses=play.losses, stages=play.stages
+    )
 
 
 def _repeat(proceed, body, carry, limit: int, loop: Loop):
