@@ -353,6 +353,10 @@ class SingleRun(ReadsSignals, ReadsStages):
     def num_stages(self) -> int:
         return stages_read(self.learner)
 
+    def check(self) -> None:
+        if isinstance(self.learner, Learner):
+            self.learner.check()
+
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> PyTree:
         def for_runs(leaf: ArrayLike) -> jax.Array:
             leaf = jnp.asarray(leaf)

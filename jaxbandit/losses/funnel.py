@@ -1,6 +1,5 @@
 """Progressive feedback: outcomes that are observed one after another before the loss."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.extend import ReadsSignals, number, one_hot, pytree_dataclass
+from jaxbandit.extend import ReadsSignals, number, one_hot, pytree_dataclass, static
 
 ENVIRONMENT = jb.losses.Bernoulli([0.3, 0.5, 0.6]), jb.delays.Geometric(4.0, bound=31)
 
@@ -110,11 +110,11 @@ class SingleCounter(ReadsSignals):
 def test_optional_methods_of_a_learner_for_one_run_are_called():
     """Rejects ``played`` and ``signalled`` that are skipped, and words that are taken from another run or another axis."""
     delays = jb.delays.LossDependent(no_conversion=jb.delays.Fixed(0), conversion=jb.delays.Fixed(3))
-    losses = jb.losses.ClickThenPurchase([1.0, 0.0], [0.5, 0.5])
+    losses = jb.losses.IntermediateStates([[0.0, 1.0], [1.0, 0.0]], jb.losses.Bernoulli([0.5, 0.5]))
     many = jb.rollout(SingleCounter(), losses, delays, rounds=30, runs=4, seed=0)
     actions, clicks, waiting, _ = many.learner_state
     np.testing.assert_array_equal(actions.sum(0), 30)
-    np.testing.assert_array_equal(clicks[0], actions[0])  # arm 0 is always clicked, arm 1 never
+    np.testing.assert_array_equal(clicks[0], actions[0])  # arm 0 always leads to state 1, arm 1 never
     np.testing.assert_array_equal(clicks[1], 0)
     assert 0 < waiting.min() < waiting.max() < 30
     for run in range(2):
@@ -122,3 +122,50 @@ def test_optional_methods_of_a_learner_for_one_run_are_called():
         jax.tree.map(
             lambda one, all, run=run: np.testing.assert_array_equal(all[..., run], one), alone.learner_state, many.learner_state
         )
+
+
+@pytree_dataclass
+class Batched(ReadsSignals):
+    """Prefers arms that were chosen seldom and whose states were seen seldom: reads what is known before the loss."""
+
+    num_signals: int = static(default=2)
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((num_arms, *runs_shape)), jnp.zeros((self.num_signals, *runs_shape))
+
+    def act(self, state, round):
+        return jax.nn.softmax(-0.1 * state[0] * (1 + state[1][0]), 0), (), state
+
+    def played(self, state, round, arm, probability):
+        return state[0] + one_hot(arm, 3) * probability * round.t, state[1]
+
+    def signalled(self, state, round, arm, signal, memo):
+        return signal, (state[0], state[1] + one_hot(signal, 2) * 0.1)
+
+    def observe(self, state, observation):
+        return state[0] + observation.at_arm(observation.loss * observation.memo, 3), state[1]
+
+
+@pytree_dataclass
+class Single(Batched):
+    batched = False
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms), jnp.zeros(self.num_signals)
+
+    def check(self):
+        if self.num_signals > 2:
+            raise ValueError("Single(num_signals=3): two are read")
+
+
+@pytest.mark.thorough
+def test_optional_methods_of_a_learner_for_one_run_count():
+    """Rejects signals, drawn arms and checks that only a batched learner gets."""
+    losses = jb.losses.IntermediateStates([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], jb.losses.Bernoulli([0.2, 0.8]))
+    one, other = (jb.simulate(law, losses, jb.delays.Fixed(3), rounds=50, runs=5, seed=0).regret for law in (Single(), Batched()))
+    np.testing.assert_allclose(one, other, rtol=1e-4)
+    assert np.std(one[-1]) > 0
+    with pytest.raises(ValueError, match="two are read"):
+        jb.simulate(Single(3), losses, jb.delays.Fixed(3), rounds=5, runs=1, seed=0)
+    with pytest.raises(ValueError, match="uses intermediate observations, which an agent does not support"):
+        jb.Agent(Single(), 3, seed=0)
