@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 import jaxbandit as jb
 from jaxbandit._engine.player import Player
-from jaxbandit.extend import NEVER, Delays, Learner, Losses, float_dtype, pick, pytree_dataclass, static
+from jaxbandit.extend import NEVER, Delays, Learner, Losses, float_dtype, one_hot, pick, pytree_dataclass, static
 
 D, L = jb.delays, jb.losses
 COINS, THREE = L.Bernoulli([0.3, 0.5]), D.Fixed(3)
@@ -215,6 +215,12 @@ class NoMemo(Counts):
 
 
 @pytree_dataclass
+class BooleanProbabilities(Counts):
+    def act(self, state, round):
+        return one_hot(jnp.argmin(state, 0), len(state)), (), state
+
+
+@pytree_dataclass
 class ForgetsRuns(Counts):
     def act(self, state, round):
         return state.mean(tuple(range(1, state.ndim))) / 3, (), state
@@ -292,6 +298,7 @@ WRONG = [
     (SumsToTwoLater(), r"act\(state, round\) under Fixed\(.*\) gives probabilities that sum to 2"),
     (BelowZero(), r"gives the probability -0.33\d*; probabilities are 0 or more"),
     (NoMemo(), r"act\(state, round\) must return three things: probabilities, memo \(or \(\)\) and state"),
+    (BooleanProbabilities(), r"act\(state, round\) gives probabilities of dtype bool; they are floats: end with .astype"),
     (ForgetsRuns(), r"act\(state, round\) gives an array of shape \(3,\); \(3, 5\) is needed"),
     (GrowsState(), r"observe\(state, observation\) gives a state of another structure than init"),
     (OtherType(), r"observe\(state, observation\) makes state int32\[3\], and init made it float32\[3\]"),

@@ -342,6 +342,11 @@ def try_learner(learner: Any, num_arms: int) -> None:
         _shape(
             name, "act(state, round)", probabilities, (num_arms, *runs), f"a probability for each of {num_arms} arms and each run"
         )
+        if not jnp.issubdtype(probabilities.dtype, jnp.floating):
+            raise TypeError(
+                f"{name}: act(state, round) gives probabilities of dtype {probabilities.dtype}; they are floats: end with "
+                ".astype(float_dtype()), also after one_hot"
+            )
         _same(name, "act(state, round)", state, after)
         with explain_tracing(f"{name}: signalled(state, round, arm, signal, memo)"):
             memo, after = _signalled.eval_shape(full, after, memo, runs)

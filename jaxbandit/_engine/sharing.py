@@ -75,7 +75,7 @@ class _Shared:
             try:
                 loaded = loaded or _Loader(data, device).load()[0].load()
                 return jax.tree.unflatten(self.compiled.out_tree, loaded.call(*jax.tree.leaves(arguments)))
-            except Exception as error:
+            except Exception as error:  # as above, and a device may not load the program of another one
                 self.calls[device] = lambda arguments: jitted(*arguments, **options)
                 text = f"{device} {NOT_LOADED}, because the program of {self.first} cannot be loaded there: {error}"
                 warnings.warn(text, stacklevel=2)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxbandit._core.fields import float_dtype
-from jaxbandit._provenance.package_code import development_version, package_digest
+from jaxbandit._provenance.package_code import own_versions
 
 # Options of JAX that change numbers, with their defaults.
 SETTINGS: dict[str, Any] = {
@@ -42,8 +42,7 @@ COMPARED = ("jaxbandit", "package", "jax", "jaxlib", "platform", "machine", "x64
 def environment() -> dict[str, Any]:
     """Versions, platform and settings of this process, as JSON can hold them."""
     return {
-        "jaxbandit": development_version(),
-        "package": package_digest()[:16],  # of the modules that decide numbers
+        **own_versions(),
         "jax": jax.__version__,
         "jaxlib": version("jaxlib"),
         "numpy": np.__version__,

@@ -219,11 +219,11 @@ def _caveats(advice: "Advice") -> list[str]:
     cut = ""
     if advice.rounds < advice.log.rounds:
         cut = (
-            f" {advice.rounds:,} decisions were simulated, and the log has {advice.log.rounds:,} rows: see <code>--rounds</code>."
+            f" {advice.rounds:,} decisions were simulated, and the log has {advice.log.rounds:,} rows: see <code>rounds=</code> (<code>--rounds</code>)."
         )
     return [
         "<b>Selection.</b> The rates are those of the visitors who were shown each arm. If arms were chosen by visitor, hour or price, rates are not "
-        "comparable, unless the log has the probabilities of the choices (<code>--propensity</code>).",
+        "comparable, unless the log has the probabilities of the choices (<code>propensity=</code>, <code>--propensity</code>).",
         "<b>Rates.</b> Draws are from a hierarchical Beta–binomial posterior: arms with few rows are pulled towards the others. Days that differ, "
         "returning visitors and arms that compete for the same conversions are not modelled.",
         "<b>Delays.</b> The delay of a conversion is drawn from the conversions of its arm; an arm with few of them borrows those of all arms. "

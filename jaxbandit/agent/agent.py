@@ -28,6 +28,7 @@ from jaxbandit._core.fields import canonical, float_dtype, show
 from jaxbandit._io.files import read_arrays, unpack_arrays, whole_file
 from jaxbandit._io.optional import need
 from jaxbandit._provenance.identity import check_identity, fingerprint
+from jaxbandit._provenance.package_code import own_versions
 from jaxbandit.agent import program
 from jaxbandit.agent.checks import check_age, check_arms, check_count, check_keys, check_losses, check_path
 from jaxbandit.agent.core import Core
@@ -156,6 +157,7 @@ class Agent:
             "fleet": self.fleet,
             "first_run": self.first_run,
             "precision": str(dtype),
+            "versions": own_versions(),
         }
 
     def __repr__(self) -> str:
@@ -713,7 +715,7 @@ class Agent:
             raise ValueError(f"{name}: format {show(about.get('format'))} is not known here; this version reads format {FORMAT}")
         check_identity(f"{name}: the file", about, {part: self._about[part] for part in IDENTITY})
         for part, mine in self._about.items():
-            if part not in IDENTITY and about.get(part) != mine:
+            if part not in (*IDENTITY, "versions") and about.get(part) != mine:
                 raise ValueError(f"{name}: the file was made with another {part}: {show(about.get(part))}, not {show(mine)}")
 
     def _to_arrays(self) -> dict[str, Any]:

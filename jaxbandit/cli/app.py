@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 import jaxbandit
 from jaxbandit._core.fields import suggest
+from jaxbandit._provenance.package_code import own_versions
 from jaxbandit.cli import advise, demo, doctor, export, listing, merge, report, run, status, sweep, tune, verify
 from jaxbandit.cli.errors import WRONG_COMMAND, speak
 
@@ -82,12 +83,17 @@ def _program(name: str, **options: Any) -> App:
     about = Group("Options", sort_key=len(GROUPS))  # --help and --version, below the commands
     return App(
         name=name,
-        version=jaxbandit.__version__,
+        version=_version,
         help_format="plaintext",
         default_parameter=flags,
         group_commands=about,
         **options,
     )
+
+
+def _version() -> str:
+    """The version, and a digest of the code that decides numbers: it differs between commits with different numbers."""
+    return f"{jaxbandit.__version__} (code {own_versions()['package']})"
 
 
 def _parse_and_run(app: App, words: Sequence[str], name: str, commands: dict[Any, str] = COMMANDS) -> int:

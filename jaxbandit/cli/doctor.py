@@ -16,6 +16,7 @@ from jaxbandit._engine.execution import Execution
 from jaxbandit._engine.game import Game
 from jaxbandit._engine.player import Player
 from jaxbandit._engine.programs import settled
+from jaxbandit._provenance.package_code import own_versions
 from jaxbandit.cli.errors import CommandError
 from jaxbandit.cli.options import Flag, Whole
 from jaxbandit.cli.words import from_words
@@ -57,7 +58,7 @@ def doctor(
         Print one JSON object in place of a table.
     """
     game = game_of(learner, arms, delays, runs)
-    report: dict[str, Any] = {"jax": jax.__version__, "devices": [str(one) for one in jax.devices()]}
+    report: dict[str, Any] = {**own_versions(), "jax": jax.__version__, "devices": [str(one) for one in jax.devices()]}
     execution = compiled(game, blocks.execution_for(game), jax.devices()[0])[0].execution
     report |= about(execution) | {"advice": _unused_gpu()}
     if trial or blocks.platform() != "cpu":

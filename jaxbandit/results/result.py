@@ -256,7 +256,7 @@ class Result:
             "per_run": self.per_run,
             "program": self.program,
             **({} if self.stopping is None else {"stopping": dataclasses.asdict(self.stopping)}),
-            "versions": {"jax": jax.__version__, "numpy": np.__version__},
+            "versions": {**own_versions(), "jax": jax.__version__, "numpy": np.__version__},
         }
         arrays["about"] = np.array(json.dumps(about))
         with whole_file(path) as file:

@@ -145,12 +145,12 @@ def _told_missing(store: Store, missing: list[Unit], begun: list[Mark], damaged:
     text += f" or damaged ({next(iter(damaged))}: {next(iter(damaged.values()))})" if damaged else ""
     of = max((mark.part.of for mark in begun), default=0)
     if not of:
-        return f"{text}; run `jaxbandit sweep` to compute them"
+        return f"{text}; run the sweep (jb.sweep, `jaxbandit sweep`) to compute them"
     lost = set(missing)
     numbers = sorted({number + 1 for unit, number in dealt(store.units(), of) if unit in lost})
     parts = ", ".join(f"{number}/{of}" for number in numbers[:MOST_NAMED]) + (" …" if len(numbers) > MOST_NAMED else "")
     failed = next(iter(store.failures().items()), None)
-    text += f"; run {'part' if len(numbers) == 1 else 'parts'} {parts} again, or the same `jaxbandit sweep` without --part"
+    text += f"; run {'part' if len(numbers) == 1 else 'parts'} {parts} again, or the same sweep without part= (--part)"
     return text + (f" (failed: {failed[0]}: {failed[1]})" if failed else "")
 
 

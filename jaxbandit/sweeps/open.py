@@ -126,7 +126,7 @@ def export(path: str | os.PathLike, target: str | os.PathLike, *, force: bool = 
     if target.suffix not in (".nc", ".zarr"):
         raise ValueError(f"{target}: the name of an export ends in .nc or .zarr")
     if os.path.lexists(target) and not (force and _is_export(target)):
-        remedy = "this is not an export; move it away" if force else "this is already there; replace it with --force"
+        remedy = "this is not an export; move it away" if force else "this is already there; replace it (force=True, --force)"
         raise StoreError(f"{target}: {remedy}, or choose another name")
     data = open_sweep(path).load()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")

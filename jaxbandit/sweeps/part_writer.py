@@ -164,7 +164,7 @@ def _agreed(path: Path, old: Store | None, plan: Plan, here: Environment, mix: b
     if begun and not same_settings(new, old.manifest):
         raise MismatchError(
             f"{path}: part {begun[0].part} was begun with other settings ({told_difference(old.manifest, new)}); all parts have the same, so "
-            "use those, or first merge the parts that are there (`jaxbandit merge`)"
+            "use those, or first merge the parts that are there (jb.sweeps.merge, `jaxbandit merge`)"
         )
     return new
 

@@ -51,7 +51,7 @@ def write_report(
     out = store.path / "report" if out is None else checked_path("report(out=…)", out)
     games = environments(store)
     if not games:
-        raise StoreError(f"{folder}: no cell has a block of runs yet; run `jaxbandit sweep` first")
+        raise StoreError(f"{folder}: no cell has a block of runs yet; run the sweep first")
     title = title or store.manifest.get("title") or "Sweep report"
     text = store.manifest.get("text", "") if text is None else text
     figures = _swept_figures(store)

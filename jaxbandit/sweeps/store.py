@@ -162,7 +162,7 @@ class Store:
         with in_plain_words(self.path):
             result, fault = self._examine(unit, file.stem[-64:], file, file.suffix == STATE)
         if result is None:
-            raise StoreError(f"{file}: {fault}; run `jaxbandit sweep` again to have it recomputed")
+            raise StoreError(f"{file}: {fault}; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed")
         return result
 
     def _examine(self, unit: Unit, digest: str, file: Path, is_state: bool) -> tuple[Result | None, str]:

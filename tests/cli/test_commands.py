@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import jaxbandit
+from jaxbandit._provenance.package_code import package_digest
 from jaxbandit.cli import app, demo, doctor, errors, run
 
 GAME = ["--learner", "uniform", "--losses", "bernoulli(means=[0.3, 0.5])", "--delays", "fixed(delay=1)"]
@@ -302,6 +304,7 @@ def test_help_and_version(capsys):
         assert app.call(words) == 0
         assert "jaxbandit" in capsys.readouterr().out
     assert app.call(["--version"]) == 0
+    assert capsys.readouterr().out == f"{jaxbandit.__version__} (code {package_digest()[:16]})\n"
 
 
 def test_help_is_grouped_and_each_command_is_in_one_group(capsys):

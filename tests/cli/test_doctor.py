@@ -9,6 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit._engine import blocks, choose
+from jaxbandit._provenance.package_code import package_digest
 from jaxbandit.cli import app, doctor
 
 
@@ -16,6 +17,7 @@ def test_doctor_says_what_is_here(capsys):
     assert app.call(["doctor", "--arms", "3", "--delays", "fixed(10)", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["platform"], report["evaluation"], report["block"], report["one_function"]) == ("cpu", "arrays", 256, True)
+    assert report["package"] == package_digest()[:16]
 
 
 @pytest.mark.thorough

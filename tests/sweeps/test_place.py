@@ -94,7 +94,7 @@ def test_a_unit_that_is_deleted_while_it_is_read(copy):
     data = jb.open_sweep(copy)
     file = sorted(copy.glob("units/*/*.npz"))[0]
     file.unlink()
-    with pytest.raises(StoreError, match=rf"{file.name}: this file was deleted; run `jaxbandit sweep` again"):
+    with pytest.raises(StoreError, match=rf"{file.name}: this file was deleted; run the sweep again"):
         data.regret.load()
 
 
