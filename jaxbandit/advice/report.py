@@ -218,9 +218,7 @@ the same page.</p></section>"""
 def _caveats(advice: "Advice") -> list[str]:
     cut = ""
     if advice.rounds < advice.log.rounds:
-        cut = (
-            f" {advice.rounds:,} decisions were simulated, and the log has {advice.log.rounds:,} rows: see <code>rounds=</code> (<code>--rounds</code>)."
-        )
+        cut = f" {advice.rounds:,} decisions were simulated, and the log has {advice.log.rounds:,} rows: see <code>rounds=</code> (<code>--rounds</code>)."
     return [
         "<b>Selection.</b> The rates are those of the visitors who were shown each arm. If arms were chosen by visitor, hour or price, rates are not "
         "comparable, unless the log has the probabilities of the choices (<code>propensity=</code>, <code>--propensity</code>).",

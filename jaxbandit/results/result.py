@@ -17,6 +17,7 @@ from jaxbandit._core.fields import is_numeric, show
 from jaxbandit._io.files import checked_path, read_arrays, whole_file
 from jaxbandit._io.optional import need
 from jaxbandit._provenance.identity import check_identity
+from jaxbandit._provenance.package_code import own_versions
 from jaxbandit.results.statistics import Estimate, estimate, failed_share
 from jaxbandit.results.stopping import Stopping
 from jaxbandit.results.summary import ResultSummary

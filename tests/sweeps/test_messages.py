@@ -357,8 +357,18 @@ STORES = [
     (_delete_unit, "status copy", 0, r"copy: 91 % computed \(11 of 12 units, .* 1 unit still to compute; the same"),
     (_flip, "verify copy", 1, "damaged: .*: this file is damaged 12 unit files checked, 1 damaged"),
     (_swap, "verify copy", 1, "this file belongs to another cell .*12 unit files checked, 9 damaged"),
-    (_swap, "export copy all.nc", 1, "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed"),
-    (_swap, "report copy", 1, "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed"),
+    (
+        _swap,
+        "export copy all.nc",
+        1,
+        "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed",
+    ),
+    (
+        _swap,
+        "report copy",
+        1,
+        "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed",
+    ),
     (
         _unit_folder,
         "verify copy",

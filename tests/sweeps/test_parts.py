@@ -217,9 +217,7 @@ def test_a_merge_of_some_parts_changes_nothing(tmp_path):
     out = tmp_path / "out"
     compute(out, 1, 3)
     before = digests(out)
-    with pytest.raises(
-        StoreError, match=r"4 of 12 units are missing; run part 2/3 again, or the same sweep without part="
-    ):
+    with pytest.raises(StoreError, match=r"4 of 12 units are missing; run part 2/3 again, or the same sweep without part="):
         merge(out)
     assert digests(out) == before
 
