@@ -24,8 +24,7 @@ class WorstCase:
     """The loss table with the largest regret found, and the history of the search. Returned by :func:`jaxbandit.worst_case`.
 
     ``regret`` is a lower bound of the true worst case, up to its standard error: a longer search may find more. :attr:`gain` is
-    the
-    increase in the second half of the search.
+    the increase in the second half of the search. A gain that is not small against the regret calls for a larger budget.
     """
 
     table: Table  # [T, K], a loss model
