@@ -14,7 +14,11 @@ def learners() -> str:
     text = (DOCS / "algorithms.md").read_text()
     text = text[text.index("## General-purpose algorithms") : text.index("The field `estimator`")]
     text = re.sub(r"^\| `(\w+)`", r"| {py:class}`~jaxbandit.\1`", text, flags=re.MULTILINE)
-    return text.replace("](notes/", "](../notes/").replace("](frontier.md)", "](../frontier.md)").replace("](shapes.md)", "](../shapes.md)")
+    return (
+        text.replace("](notes/", "](../notes/")
+        .replace("](frontier.md)", "](../frontier.md)")
+        .replace("](shapes.md)", "](../shapes.md)")
+    )
 
 
 def commands() -> str:

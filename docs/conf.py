@@ -109,7 +109,9 @@ def typeset_docstring(app, what, name, obj, options, lines: list[str]) -> None:
 
 
 # What JAX and NumPy call a number or an array; the union that it stands for fills three lines.
-ARRAY_LIKE = re.compile(r"(?:~?[\w.]*\b(?:Array|ndarray|bool_?|number|int|float|complex|TypedNdArray|literals\.\w+)\b\s*\|\s*){5,}~?[\w.]+")
+ARRAY_LIKE = re.compile(
+    r"(?:~?[\w.]*\b(?:Array|ndarray|bool_?|number|int|float|complex|TypedNdArray|literals\.\w+)\b\s*\|\s*){5,}~?[\w.]+"
+)
 
 
 def shorten_signature(app, what, name, obj, options, signature: str | None, returns: str | None):
@@ -119,7 +121,9 @@ def shorten_signature(app, what, name, obj, options, signature: str | None, retu
         if text is None:
             return None
         text = ARRAY_LIKE.sub("ArrayLike", text)
-        return re.sub(r"~?\b(?:jax|jaxlib|numpy|jaxtyping|typing|collections\.abc|pathlib|jaxbandit)\.(?:[a-z_]\w*\.)*(?=[A-Z])", "", text)
+        return re.sub(
+            r"~?\b(?:jax|jaxlib|numpy|jaxtyping|typing|collections\.abc|pathlib|jaxbandit)\.(?:[a-z_]\w*\.)*(?=[A-Z])", "", text
+        )
 
     return short(signature), short(returns)
 

@@ -56,7 +56,12 @@ def problems() -> list[str]:
                 wrong.append(f"{where}: no example (>>>)")
             if _formula_is_due(value) and not any(mark in text for mark in ("math::", ":math:", "√", "Σ", "σ_max =")):
                 wrong.append(f"{where}: no formula")
-            listed = (f":: jaxbandit.{name}\n", f":: {where}\n", f":: jaxbandit.extend.{name}\n", f"automodule:: {module.__name__}\n")
+            listed = (
+                f":: jaxbandit.{name}\n",
+                f":: {where}\n",
+                f":: jaxbandit.extend.{name}\n",
+                f"automodule:: {module.__name__}\n",
+            )
             if not any(directive in pages.replace("()\n", "\n") for directive in listed):
                 wrong.append(f"{where}: not in docs/api")
     return wrong
