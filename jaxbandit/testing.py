@@ -37,7 +37,18 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.rollout import rollout
 from jaxbandit._engine.simulation import simulate
 from jaxbandit.delays import ArmDependent, Delays, Fixed, KnownAtAction, PacketLoss, ShowsDelays, UniformRandom
-from jaxbandit.learners.base import Learner, LearnerLike, ReadsDelays, TakesSums, as_learner, is_a, signals_read, stages_read
+from jaxbandit.learners.base import (
+    Learner,
+    LearnerLike,
+    ReadsDelays,
+    TakesSums,
+    adds_at_arm,
+    adds_only,
+    as_learner,
+    is_a,
+    signals_read,
+    stages_read,
+)
 from jaxbandit.losses import (
     AdaptiveLosses,
     Bernoulli,
@@ -374,7 +385,7 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
         _, memo, state = full.act(state, a_round(runs, 2, learner=full))
         memo, state = a_signal(full, state, memo, runs, 2)
         arrived = an_observation(runs, memo, True, full, num_arms)
-        added = [jax.tree.map(jnp.subtract, full.observe(one, arrived), one) for one in (first, state)] if full.adds_only else []
+        added = [jax.tree.map(jnp.subtract, full.observe(one, arrived), one) for one in (first, state)] if adds_only(full) else []
         after = full.observe(state, an_observation(runs, memo, False, full, num_arms))
         for stage in range(stages_read(full)):
             after = an_outcome(full, after, stage, runs, memo, False, num_arms)
@@ -393,7 +404,7 @@ def _check_observing(name: str, full: Learner, num_arms: int) -> None:
             raise ValueError(
                 f"{name}: adds_only is True, but what observe adds to state{place} depends on the state; leave it out"
             )
-        if full._adds_at_arm and one.shape == (num_arms, *runs) and np.any(one[1:] != 0):
+        if adds_at_arm(full) and one.shape == (num_arms, *runs) and np.any(one[1:] != 0):
             raise ValueError(f"{name}: _adds_at_arm is True, but an observation of arm 0 changes state{place} of another arm")
 
 

@@ -20,7 +20,7 @@ from jaxbandit._engine.player import Player
 from jaxbandit._engine.queues.listed import Pending, ring_size
 from jaxbandit._engine.unrolled import rounds as unrolled
 from jaxbandit.delays import Delays
-from jaxbandit.learners.base import stages_read
+from jaxbandit.learners.base import adds_at_arm, adds_only, stages_read
 
 BLOCK = 256  # runs in a block on a CPU; within 10 % of the best size (experiments/bench shows others)
 # Up to how many arms, runs in a block on an accelerator: see docs/appendix/accelerators.md. From 11 to 32 arms the compiler for GPUs
@@ -171,12 +171,12 @@ def _broadcasts(game: Game, execution: Execution) -> bool:
 
 
 def _queue(game: Game, platform: str, flags: Sequence[bool]) -> QueueKind:
-    one_by_one = not game.learner.adds_only or game.learner.watches_plays or stages_read(game.learner)
+    one_by_one = not adds_only(game.learner) or game.learner.watches_plays or stages_read(game.learner)
     if one_by_one or game.delays.fixed_age() is not None or game.delays._long_waits:
         return "listed"
     if platform == "cpu":
         shared = game.delays.shared or per_run.of_delays(game, flags)
-        fit = not shared and game.learner._adds_at_arm and _slots_fit_caches(game)
+        fit = not shared and adds_at_arm(game.learner) and _slots_fit_caches(game)
         return "slots in turn" if fit else "listed"
     return "dense" if platform == "tpu" else "slots"
 

@@ -21,7 +21,17 @@ from jaxbandit._engine.measuring import updated
 from jaxbandit._engine.queues import Queue, slots
 from jaxbandit._engine.queues.listed import Loop, Pending, Play, ring_size
 from jaxbandit._engine.unrolled.rounds import UnrolledRounds
-from jaxbandit.learners.base import FullInformation, Learner, Observation, Round, is_a, losses_shown, signalled, stages_read
+from jaxbandit.learners.base import (
+    FullInformation,
+    Learner,
+    Observation,
+    Round,
+    adds_at_arm,
+    is_a,
+    losses_shown,
+    signalled,
+    stages_read,
+)
 from jaxbandit.learners.decision import Decision, decide
 from jaxbandit.losses import AdaptiveLosses, Losses, ShowsSignals
 from jaxbandit.losses.base import Now
@@ -79,7 +89,7 @@ class Player:
             # Arrival rounds are kept if a learner requires them and they cannot be recomputed from the key.
             asked = game.learner.watches_plays and not game.delays.oblivious
             return Pending.start(game.delays, play, lead, asked or (kept and game.delays.fixed_age() is None), rows)
-        brings, at_arm = game.learner.observe, game.learner._adds_at_arm
+        brings, at_arm = game.learner.observe, adds_at_arm(game.learner)
         return slots.start(kind, rows or all_rows, brings, learner, play, lead, at_arm, all_rows if rows else 0, kept)
 
     def grow(self, game: Game, state: State, done: jax.Array) -> State:

@@ -284,6 +284,30 @@ def is_importance_weighted(learner: Learner) -> bool:
     return isinstance(learner, ImportanceWeighted) and learner.importance_weighted
 
 
+def adds_only(learner: Learner) -> bool:
+    """Whether ``observe`` is state + f(observation): the trait, where it speaks of the ``observe`` that the learner has."""
+    return learner.adds_only and _speaks_of_observe(type(learner), "adds_only")
+
+
+def adds_at_arm(learner: Learner) -> bool:
+    """Whether f changes the row of the chosen arm only."""
+    return learner._adds_at_arm and _speaks_of_observe(type(learner), "_adds_at_arm")
+
+
+@functools.cache
+def _speaks_of_observe(cls: type[Learner], trait: str) -> bool:
+    """Whether a trait is declared in the class that defines ``observe`` or below it.
+
+    A user's subclass of DelayedExp3 with an ``observe`` of its own inherits the traits of the former one. They do not hold for it.
+    """
+    for one in cls.__mro__:
+        if trait in vars(one) or trait in vars(one).get("__annotations__", {}):
+            return True
+        if "observe" in vars(one):
+            return one.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return True
+
+
 def signals_read(learner: Learner) -> int:
     """How many different signals a learner reads, 0 for most."""
     return learner.num_signals if isinstance(learner, ReadsSignals) else 0

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 import jaxbandit as jb
 from jaxbandit._core.fields import float_dtype, pytree_dataclass, static
-from jaxbandit.learners.base import ImportanceWeighted, Learner, as_learner
+from jaxbandit.learners.base import ImportanceWeighted, Learner, adds_at_arm, adds_only, as_learner
 
 KEY = jax.random.key(0)
 LOSSES = jb.losses.Bernoulli([0.3, 0.5])
@@ -161,3 +161,27 @@ def test_traits_are_declared_with_a_meaning():
             if not name.startswith("_"):
                 assert (callable(value) and value.__doc__) or name in base.__annotations__, (base, name)
     assert as_learner(WithBase()).played("state", None, None, None) == "state"  # type: ignore[arg-type]
+
+
+@pytree_dataclass
+class Aged(jb.DelayedExp3):
+    """A subclass with an ``observe`` of its own, for which the traits of Exp3 do not hold."""
+
+    def observe(self, state, observation):
+        arms = jnp.arange(3.0).reshape(3, *[1] * (state.ndim - 1))
+        older = jnp.where(observation.arrived, 0.5 * state, state)
+        return older + observation.loss_estimate(3, baseline=jnp.broadcast_to(arms / 4, state.shape))
+
+
+@pytree_dataclass
+class AgedAndDeclared(Aged):
+    adds_only = False
+
+
+def test_traits_of_observe_are_not_inherited_by_another_observe():
+    """Rejects a queue that sums what arrives, row by row, before an ``observe`` that does more than add to the chosen arm."""
+    game = jb.losses.Bernoulli([0.2, 0.5, 0.8]), jb.delays.UniformRandom(0, 6)
+    inherited, declared = (jb.simulate(one(), *game, rounds=60, runs=4, seed=0) for one in (Aged, AgedAndDeclared))
+    np.testing.assert_array_equal(inherited.regret, declared.regret)
+    assert not adds_only(Aged()) and not adds_at_arm(Aged())
+    assert adds_only(jb.DelayedExp3()) and adds_at_arm(jb.Exp3())
