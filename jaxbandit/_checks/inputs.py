@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit._checks.dry_run import from_elsewhere, try_game
+from jaxbandit._checks.inherited import check_inherited
 from jaxbandit._checks.per_run import distinct_runs
 from jaxbandit._checks.processes import check_not_forked
 from jaxbandit._checks.warn import warn_about_burn_in, warn_about_max_delay, warn_about_state_rate
@@ -170,6 +171,7 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
 def validate_losses(losses: Any, runs: int | None = None) -> None:
     _check_law(losses, Losses, "losses", "jb.losses.Bernoulli([0.3, 0.5])", runs)
     check_declared(losses)
+    check_inherited(losses, "losses")
     _check_runs_of(losses, runs, lambda law: law.check())
     if not is_whole(losses.num_arms, 1):
         raise ValueError(f"losses={type(losses).__name__}(…): num_arms={show(losses.num_arms)} must be a whole number, 1 or more")
@@ -191,6 +193,7 @@ def _check_stage(losses: Losses, stage: int, law: Any, runs: int | None) -> None
 
 def validate_delays(delays: Any, num_arms: int, runs: int | None = None) -> None:
     _check_law(delays, Delays, "delays", "jb.delays.Fixed(10)", runs)
+    check_inherited(delays, "delays")
     _check_runs_of(delays, runs, lambda law: law.check(num_arms))
     check_bound(delays)
     if delays.shared and not delays.oblivious:

@@ -321,3 +321,17 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def named(owner: Any, field: str) -> str:
     """``Bernoulli(means=[0.3, 2.0])``: an object and the one field an error is about."""
     return f"{type(owner).__name__}({field}={show(vars(owner)[field])})"
+
+
+@functools.cache
+def speaks_of(cls: type, trait: str, method: str) -> bool:
+    """Whether a trait is declared in the class that defines ``method`` or below it; true for methods of the library.
+
+    A user's subclass of a class of the library with a method of its own inherits the traits of the former method.
+    """
+    for one in cls.__mro__:
+        if trait in vars(one) or trait in vars(one).get("__annotations__", {}):
+            return True
+        if method in vars(one):
+            return one.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return True

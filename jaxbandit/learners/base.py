@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int32
 
 from jaxbandit._core.arms import one_hot
-from jaxbandit._core.fields import PyTree, field_values, lists_to_arrays, number, pytree_dataclass, show
+from jaxbandit._core.fields import PyTree, field_values, lists_to_arrays, number, pytree_dataclass, show, speaks_of
 from jaxbandit._core.randomness import Words
 
 State = TypeVar("State")  # a pytree of ``[K, ...]`` and ``[...]`` arrays
@@ -286,26 +286,12 @@ def is_importance_weighted(learner: Learner) -> bool:
 
 def adds_only(learner: Learner) -> bool:
     """Whether ``observe`` is state + f(observation): the trait, where it speaks of the ``observe`` that the learner has."""
-    return learner.adds_only and _speaks_of_observe(type(learner), "adds_only")
+    return learner.adds_only and speaks_of(type(learner), "adds_only", "observe")
 
 
 def adds_at_arm(learner: Learner) -> bool:
     """Whether f changes the row of the chosen arm only."""
-    return learner._adds_at_arm and _speaks_of_observe(type(learner), "_adds_at_arm")
-
-
-@functools.cache
-def _speaks_of_observe(cls: type[Learner], trait: str) -> bool:
-    """Whether a trait is declared in the class that defines ``observe`` or below it.
-
-    A user's subclass of DelayedExp3 with an ``observe`` of its own inherits the traits of the former one. They do not hold for it.
-    """
-    for one in cls.__mro__:
-        if trait in vars(one) or trait in vars(one).get("__annotations__", {}):
-            return True
-        if "observe" in vars(one):
-            return one.__module__.partition(".")[0] == __name__.partition(".")[0]
-    return True
+    return learner._adds_at_arm and speaks_of(type(learner), "_adds_at_arm", "observe")
 
 
 def signals_read(learner: Learner) -> int:

@@ -164,7 +164,7 @@ def test_traits_are_declared_with_a_meaning():
 
 
 @pytree_dataclass
-class Aged(jb.DelayedExp3):
+class Halved(jb.DelayedExp3):
     """A subclass with an ``observe`` of its own, for which the traits of Exp3 do not hold."""
 
     def observe(self, state, observation):
@@ -174,14 +174,16 @@ class Aged(jb.DelayedExp3):
 
 
 @pytree_dataclass
-class AgedAndDeclared(Aged):
+class HalvedAndDeclared(Halved):
     adds_only = False
 
 
 def test_traits_of_observe_are_not_inherited_by_another_observe():
     """Rejects a queue that sums what arrives, row by row, before an ``observe`` that does more than add to the chosen arm."""
     game = jb.losses.Bernoulli([0.2, 0.5, 0.8]), jb.delays.UniformRandom(0, 6)
-    inherited, declared = (jb.simulate(one(), *game, rounds=60, runs=4, seed=0) for one in (Aged, AgedAndDeclared))
+    inherited, declared = (jb.simulate(one(), *game, rounds=60, runs=4, seed=0) for one in (Halved, HalvedAndDeclared))
     np.testing.assert_array_equal(inherited.regret, declared.regret)
-    assert not adds_only(Aged()) and not adds_at_arm(Aged())
-    assert adds_only(jb.DelayedExp3()) and adds_at_arm(jb.Exp3())
+    assert not adds_only(Halved())
+    assert not adds_at_arm(Halved())
+    assert adds_only(jb.DelayedExp3())
+    assert adds_at_arm(jb.Exp3())
