@@ -27,7 +27,7 @@ LAYERS = {
 }
 ABOUT = {
     "__main__": "python -m jaxbandit",
-    "cli": "one file per command",
+    "cli": "one function per command",
     "adversary": "searched worst-case loss tables",
     "advice": "which learner for a log",
     "agent": "live decisions, durable in SQLite",

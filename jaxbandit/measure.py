@@ -71,9 +71,9 @@ class ControlVariates:
     so F has mean 0 exactly (arms of probability 0 are left out of a round). :meth:`jaxbandit.Result.estimate` uses its
     increments between recorded rounds: the estimate is the intercept of a least squares fit of the regret on them.
 
-    >>> import jax, jaxbandit as jb
-    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5),
-    ...                      rounds=500, runs=256, key=jax.random.key(0), measure=[jb.ControlVariates()])
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=500,
+    ...                      runs=256, seed=0, measure=[jb.ControlVariates()])
     >>> bool(result.estimate().error[-1] < result.estimate(control_variates=False).error[-1])
     True
     """
@@ -212,8 +212,8 @@ class Trajectory:
     The outcome is a :class:`jaxbandit.results.trajectory.Trajectories`; :func:`jaxbandit.plots.trajectory` draws one run.
 
     >>> import jaxbandit as jb
-    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(10), rounds=1000, runs=512, seed=0,
-    ...                      measure=[jb.measure.Trajectory(runs=[3, 17], rounds=range(1, 101))])
+    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(10), rounds=1000, runs=512,
+    ...                      seed=0, measure=[jb.measure.Trajectory(runs=[3, 17], rounds=range(1, 101))])
     >>> result.trajectory.arm.shape, result.trajectory.probabilities.shape
     ((100, 2), (100, 2, 2))
     >>> result.trajectory.to_pandas().groupby("run").loss.sum().shape

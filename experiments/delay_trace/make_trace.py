@@ -59,8 +59,8 @@ def main() -> None:
     print("delay in rounds, of what comes: " + ", ".join(f"{q} % by {np.percentile(came, q):.0f}" for q in (25, 50, 75, 90, 99)))
     print(f"longest {came.max()}, most outstanding at once {jb.theory.optimal_skipping.outstanding(delays).max()}")
     figure, (left, right) = jb.plots.figure(columns=2)
-    jb.plots.draw_delay_histogram(left, trace, title="delays of the recorded trace")
-    jb.plots.draw_outstanding(right, {"trace": trace}, title="plays still waiting")
+    jb.plots.delay_histogram(trace, ax=left, title="delays of the recorded trace")
+    jb.plots.outstanding({"trace": trace}, ax=right, title="plays still waiting")
     figure.savefig(HERE / "conversions.png", dpi=150)
 
 

@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 import jaxbandit
 from jaxbandit._core.fields import suggest
 from jaxbandit._provenance.package_code import own_versions
-from jaxbandit.cli import advise, demo, doctor, export, listing, merge, report, run, status, sweep, tune, verify
+from jaxbandit.cli import advise, demo, doctor, folders, listing, run, sweep, tune
 from jaxbandit.cli.errors import WRONG_COMMAND, speak
 
 HELP = """Multi-armed bandits with delayed feedback: simulate, compare, tune and choose algorithms.
@@ -25,25 +25,13 @@ RESUMABLE_WITH_OUT = "with --out, finished steps are saved; run the same command
 # The groups of `jaxbandit --help`, in this order.
 GROUPS: dict[str, tuple[Callable[..., int | None], ...]] = {
     "Start": (demo.demo, run.run, listing.list),
-    "Experiments": (sweep.sweep, merge.merge, status.status, report.report, export.export),
+    "Experiments": (sweep.sweep, folders.merge, folders.status, folders.report, folders.export),
     "Tuning and advice": (tune.tune, advise.advise),
-    "Maintenance": (verify.verify, doctor.doctor),
+    "Maintenance": (folders.verify, doctor.doctor),
 }
 # The docstring of each function is the help text of its command; the value is printed after Ctrl-C.
-COMMANDS: dict[Callable[..., int | None], str] = {
-    demo.demo: ALL_OR_NOTHING,
-    run.run: ALL_OR_NOTHING,
-    sweep.sweep: RESUMABLE,
-    merge.merge: RESUMABLE,
-    status.status: ALL_OR_NOTHING,
-    verify.verify: ALL_OR_NOTHING,
-    export.export: ALL_OR_NOTHING,
-    report.report: ALL_OR_NOTHING,
-    tune.tune: RESUMABLE_WITH_OUT,
-    advise.advise: ALL_OR_NOTHING,
-    listing.list: ALL_OR_NOTHING,
-    doctor.doctor: ALL_OR_NOTHING,
-}
+COMMANDS = {command: ALL_OR_NOTHING for commands in GROUPS.values() for command in commands}
+COMMANDS |= {sweep.sweep: RESUMABLE, folders.merge: RESUMABLE, tune.tune: RESUMABLE_WITH_OUT}
 
 
 def call(words: Sequence[str]) -> int:

@@ -96,7 +96,7 @@ def drawn(results: dict[str, dict[str, jb.Result]]) -> Any:
     figure, panels = plots.figure(columns=2)
     ends = [float(result.estimate().mean[-1]) for of in results.values() for result in of.values()]
     for panel, (title, of) in zip(panels, results.items(), strict=True):
-        plots.draw_regret(panel, of, log="both", title=f"{title}:\n{headline(of)}")
+        plots.regret(of, ax=panel, log="both", title=f"{title}:\n{headline(of)}")
         panel.title.set_fontsize(11)
         panel.set_ylim(min(ends) / 20, 1.6 * max(ends))
         panel.set_xlim(left=20)

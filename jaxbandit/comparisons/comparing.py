@@ -62,8 +62,8 @@ def compare(
       A :class:`Comparison`.
 
     >>> import jaxbandit as jb
-    >>> found = jb.compare({"UCB1": jb.DelayedUCB1(), "uniform": jb.Uniform()}, jb.losses.Bernoulli([0.3, 0.7]), jb.delays.Fixed(5),
-    ...                    rounds=500, runs=5000, seed=0, until="decided")
+    >>> found = jb.compare({"UCB1": jb.DelayedUCB1(), "uniform": jb.Uniform()}, jb.losses.Bernoulli([0.3, 0.7]),
+    ...                    jb.delays.Fixed(5), rounds=500, runs=5000, seed=0, until="decided")
     >>> found.difference("UCB1", "uniform").significant, found.learners[0].learner, found.learners[0].runs
     (True, 'UCB1', 512)
     """

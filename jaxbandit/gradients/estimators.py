@@ -117,9 +117,9 @@ def regret_gradient(
       A :class:`Gradient`, its ``gradient`` shaped like the learner or model, or a dict of them by the names in ``wrt``;
       ``optax.apply_updates(learner, updates)`` applies the updates of an optimiser.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> game = jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5)
-    >>> found = jb.regret_gradient(*game, rounds=200, runs=256, key=jax.random.key(0))
+    >>> found = jb.regret_gradient(*game, rounds=200, runs=256, seed=0)
     >>> bool(found.gradient.factor > 5 * found.error.factor > 0)  # a smaller factor is better here
     True
     >>> price = jb.regret_gradient(*game, rounds=200, runs=256, seed=0, wrt="delays")  # of one more round of delay

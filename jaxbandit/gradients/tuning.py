@@ -96,9 +96,9 @@ def tune(
         they disagree anywhere. A regret that is significantly higher after tuning than before raises a warning with or without.
       progress: show a progress bar.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> tuned = jb.tune(jb.BestOfBothWorlds(max_delay=5), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(5), rounds=300,
-    ...                 runs=64, steps=8, only=["factor"], fresh_runs=256, key=jax.random.key(0))
+    ...                 runs=64, steps=8, only=["factor"], fresh_runs=256, seed=0)
     >>> bool(tuned.after.value < tuned.before.value), bool(tuned.learner.factor < 24)
     (True, True)
     """

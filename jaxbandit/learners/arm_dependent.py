@@ -44,11 +44,10 @@ class ArmDependentFTRL(Learner):
       tsallis_scale: multiplies √t.
       entropy_scale: multiplies 1/γ_t.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.arm_dependent import ArmDependentFTRL
+    >>> import jaxbandit as jb
     >>> delays = jb.delays.ArmDependent([jb.delays.Fixed(0), jb.delays.Fixed(8)])
-    >>> result = jb.simulate(ArmDependentFTRL(max_missing=8), jb.losses.Bernoulli([0.3, 0.5]), delays,
-    ...                      rounds=100, runs=8, key=jax.random.key(0))
+    >>> result = jb.simulate(jb.ArmDependentFTRL(max_missing=8), jb.losses.Bernoulli([0.3, 0.5]), delays, rounds=100, runs=8,
+    ...                      seed=0)
     >>> result.regret[-1].shape
     (8,)
 

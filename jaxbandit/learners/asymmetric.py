@@ -46,11 +46,9 @@ class AsymmetricBestOfBothWorlds(FTRL):
       centred: uniform play before any feedback (static).
       linear, factor, tsallis_scale, entropy_scale: as in :class:`BestOfBothWorlds`.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.asymmetric import AsymmetricBestOfBothWorlds
-    >>> learner = AsymmetricBestOfBothWorlds(max_delay=10, gaps=[0.0, 0.2], centred=True)
-    >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
-    ...                      rounds=100, runs=8, key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> learner = jb.AsymmetricBestOfBothWorlds(max_delay=10, gaps=[0.0, 0.2], centred=True)
+    >>> result = jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8, seed=0)
     >>> result.regret[-1].shape
     (8,)
 

@@ -46,10 +46,9 @@ class BankerTsallisINF(Learner):
       scale: multiplies c_t.
       delay_scale: multiplies the term of σ_t in 1/c_t; 0 ignores the delays.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.banker import BankerTsallisINF
-    >>> result = jb.simulate(BankerTsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
-    ...                      rounds=100, runs=8, key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.BankerTsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...                      seed=0)
     >>> result.regret[-1].shape
     (8,)
 

@@ -47,10 +47,9 @@ class CoLo(Wrapper, TakesSums):
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
       delay: d, the delay of the last share of a loss.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.colo import CoLo
-    >>> jb.simulate(CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.CompositeFeedback([0.5, 0.25, 0.25]), rounds=100,
-    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.CoLo(jb.TsallisINF(), delay=2), jb.losses.Bernoulli([0.3, 0.5]),
+    ...             jb.delays.CompositeFeedback([0.5, 0.25, 0.25]), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Cesa-Bianchi, Cesari, Colomboni, Gentile & Mansour, *Nonstochastic Bandits with Composite Anonymous Feedback*, JMLR 2022.

@@ -93,10 +93,10 @@ class DelayedUCB(Conversions):
       curve: τ_0 … τ_m; no conversion arrives after m rounds.
       epsilon: ε.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> shape = jb.delays.LossDependent(no_conversion=jb.delays.PacketLoss(0.0), conversion=jb.delays.UniformRandom(0, 3))
     >>> jb.simulate(jb.DelayedUCB(curve=[0.25, 0.5, 0.75, 1.0]), jb.losses.Bernoulli(rewards=[0.3, 0.5]), shape, rounds=100,
-    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Vernade, Cappé & Perchet, *Stochastic Bandit Models for Delayed Conversions*, UAI 2017.
@@ -124,10 +124,10 @@ class DelayedKLUCB(Conversions):
       curve: τ_0 … τ_m; no conversion arrives after m rounds.
       epsilon: ε.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> shape = jb.delays.LossDependent(no_conversion=jb.delays.PacketLoss(0.0), conversion=jb.delays.UniformRandom(0, 3))
-    >>> jb.simulate(jb.DelayedKLUCB(curve=[0.25, 0.5, 0.75, 1.0]), jb.losses.Bernoulli(rewards=[0.03, 0.05]), shape,
-    ...             rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.DelayedKLUCB(curve=[0.25, 0.5, 0.75, 1.0]), jb.losses.Bernoulli(rewards=[0.03, 0.05]), shape, rounds=100,
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Vernade, Cappé & Perchet, *Stochastic Bandit Models for Delayed Conversions*, UAI 2017.

@@ -52,10 +52,9 @@ class SuccessiveElimination(Learner):
     Args:
       horizon: T, the number of rounds.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.elimination import SuccessiveElimination
-    >>> jb.simulate(SuccessiveElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.SuccessiveElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Lancewicki, Segal, Koren & Mansour, *Stochastic Multi-Armed Bandits with Unrestricted Delay Distributions*,
@@ -80,7 +79,7 @@ class SuccessiveElimination(Learner):
 
 
 @pytree_dataclass
-class PhasedElimination(Learner):
+class PhasedElimination(SuccessiveElimination):
     """Phased elimination: phase ℓ = 1, 2, … lasts until each active arm has :math:`16 \\log T \\cdot 4^\\ell` observations.
 
     Only active arms that still lack observations are played, in turn; at the end of a phase the arms that are surely worse are
@@ -90,22 +89,19 @@ class PhasedElimination(Learner):
       horizon: T, the number of rounds.
       factor: the 16.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.elimination import PhasedElimination
-    >>> jb.simulate(PhasedElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.PhasedElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: Lancewicki, Segal, Koren & Mansour, *Stochastic Multi-Armed Bandits with Unrestricted Delay Distributions*,
     ICML 2021 (recalled, not checked against the paper).
     """
 
-    horizon: ArrayLike = given("horizon", low=1)
     factor: ArrayLike = number(default=16.0)
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> EliminationState:
-        observed, active = Observed.start(num_arms, runs_shape), jnp.ones((num_arms, *runs_shape), bool)
-        return EliminationState(observed, active, jnp.full(runs_shape, -1, jnp.int32), jnp.ones(runs_shape, jnp.int32))
+        return dataclasses.replace(super().init(num_arms, runs_shape), phase=jnp.ones(runs_shape, jnp.int32))
 
     def act(self, state: EliminationState, round: Round) -> tuple[jax.Array, Any, EliminationState]:
         assert state.phase is not None
@@ -124,6 +120,3 @@ class PhasedElimination(Learner):
         lacking = active & (counts < jnp.ldexp(unit, 2 * phase))
         arm = next_arm(lacking, state.last)
         return surely(arm, observed), (), EliminationState(observed, active, arm, phase)
-
-    def observe(self, state: EliminationState, observation: Observation) -> EliminationState:
-        return dataclasses.replace(state, observed=state.observed.add(observation))

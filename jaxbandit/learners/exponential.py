@@ -89,10 +89,8 @@ class Exp3(ExponentialWeights):
       scale: multiplies η_t.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import Exp3
-    >>> jb.simulate(Exp3(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.Exp3(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Bubeck & Cesa-Bianchi, *Regret Analysis of Stochastic and Nonstochastic Multi-armed Bandit Problems*, 2012,
@@ -121,10 +119,9 @@ class DelayedExp3(ExponentialWeights):
       scale: multiplies η_t.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import DelayedExp3
-    >>> jb.simulate(DelayedExp3(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.DelayedExp3(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: after György & Joulani, *Adapting to Delays and Data in Adversarial Multi-Armed Bandits*, ICML 2021; this form
@@ -153,11 +150,9 @@ class DelayedExponentialWeights(ExponentialWeights):
       scale: multiplies η.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import DelayedExponentialWeights
-    >>> learner = DelayedExponentialWeights(horizon=100, total_delay=945, max_delay=10)
-    >>> jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> learner = jb.DelayedExponentialWeights(horizon=100, total_delay=945, max_delay=10)
+    >>> jb.simulate(learner, jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Thune, Cesa-Bianchi & Seldin, *Nonstochastic Multiarmed Bandits with Unrestricted Delays*, NeurIPS 2019
@@ -197,10 +192,9 @@ class Skipper(ImportanceWeighted):
       total_delay: D, the total delay of the rounds that are not skipped.
       scale: multiplies η.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import Skipper
-    >>> jb.simulate(Skipper(beta=5, horizon=100, total_delay=200), jb.losses.Bernoulli([0.3, 0.5]),
-    ...             jb.delays.Geometric(4.0, bound=31), rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.Skipper(beta=5, horizon=100, total_delay=200), jb.losses.Bernoulli([0.3, 0.5]),
+    ...             jb.delays.Geometric(4.0, bound=31), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Thune, Cesa-Bianchi & Seldin, *Nonstochastic Multiarmed Bandits with Unrestricted Delays*, NeurIPS 2019
@@ -341,10 +335,9 @@ class FixedDelayExp3(ExponentialWeights):
       gamma: γ in (0, 1], or None to have it tuned to the horizon.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import FixedDelayExp3
-    >>> jb.simulate(FixedDelayExp3(horizon=100, delay=10), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
-    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.FixedDelayExp3(horizon=100, delay=10), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Cesa-Bianchi, Gentile & Mansour, *Delay and Cooperation in Nonstochastic Bandits*, JMLR 2019.
@@ -386,10 +379,9 @@ class Exp3PlusPlus(Learner):
       alpha: α of the confidence bounds.
       beta: β of the exploration.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.exponential import Exp3PlusPlus
-    >>> jb.simulate(Exp3PlusPlus(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.Exp3PlusPlus(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: Seldin & Lugosi, *An Improved Parametrization and Analysis of the EXP3++ Algorithm for Stochastic and Adversarial

@@ -11,7 +11,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.arms import constant_min
-from jaxbandit._core.fields import float_dtype, pytree_dataclass
+from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass
 from jaxbandit._core.projection import Warm, hybrid_argmin_warm, implicit_tangent, warm_steps
 from jaxbandit.learners.base import ImportanceWeighted, Observation, Round, State
 
@@ -78,6 +78,31 @@ def follow_leader(
     losses = state.loss_estimates - shift
     probabilities, warm = solver(losses, jnp.asarray(tsallis), jnp.asarray(entropy), state.warm.shifted(shift))
     return probabilities, FTRLState(losses, warm, probabilities if adapted else None)
+
+
+class FollowsLeader(FTRL[FTRLState]):
+    """FTRL whose state is the loss estimates alone: a learner adds its rates."""
+
+    solver: Callable = staticmethod(hybrid_argmin_warm)
+
+    @property
+    def adds_only(self) -> bool:
+        return self.estimator != "delay-adapted"  # it divides by probabilities of the state
+
+    @property
+    def _adds_at_arm(self) -> bool:
+        return self.estimator == "iw"
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
+        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
+
+    def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, PyTree, FTRLState]:
+        rates = self.inverse_rates(state, round, state.loss_estimates.shape[0])
+        probabilities, state = follow_leader(state, *rates, self.solver)
+        return probabilities, (), state
+
+    def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
+        return state.add_weighted(observation)
 
 
 @jax.custom_jvp

@@ -137,10 +137,9 @@ class SlidingWindowUCB(Learner):
       window: W (static).
       alpha: the width of the bonus.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.3, 0.5], [0.5, 0.3]], starts=[1, 51])
-    >>> jb.simulate(jb.SlidingWindowUCB(window=40), turns, jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.SlidingWindowUCB(window=40), turns, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Garivier & Moulines, *On Upper-Confidence Bound Policies for Switching Bandit Problems*, ALT 2011 (recalled, not
@@ -172,10 +171,9 @@ class SlidingWindowThompson(Learner):
     Args:
       window: W (static).
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.3, 0.5], [0.5, 0.3]], starts=[1, 51])
-    >>> jb.simulate(jb.SlidingWindowThompson(window=40), turns, jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.SlidingWindowThompson(window=40), turns, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Trovò, Paladino, Restelli & Gatti, *Sliding-Window Thompson Sampling for Non-Stationary Settings*, JAIR 2020
@@ -211,10 +209,9 @@ class DiscountedUCB(Learner):
       discount: γ.
       alpha: the width of the bonus.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.3, 0.5], [0.5, 0.3]], starts=[1, 51])
-    >>> jb.simulate(jb.DiscountedUCB(0.95), turns, jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.DiscountedUCB(0.95), turns, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Garivier & Moulines, *On Upper-Confidence Bound Policies for Switching Bandit Problems*, ALT 2011 (recalled, not
@@ -249,10 +246,9 @@ class DiscountedThompson(Learner):
     Args:
       discount: γ.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.3, 0.5], [0.5, 0.3]], starts=[1, 51])
-    >>> jb.simulate(jb.DiscountedThompson(0.95), turns, jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.DiscountedThompson(0.95), turns, jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Raj & Kalyani, *Taming Non-stationary Bandits: A Bayesian Approach*, 2017 (recalled, not checked against the

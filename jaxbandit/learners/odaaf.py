@@ -48,10 +48,9 @@ class ODAAF(Learner):
       horizon: T, the number of rounds.
       mean_delay: E[τ].
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.odaaf import ODAAF
-    >>> jb.simulate(ODAAF(horizon=1000, mean_delay=5), jb.losses.Bernoulli(rewards=[0.3, 0.5]), jb.delays.UniformRandom(0, 10),
-    ...             rounds=1000, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.ODAAF(horizon=1000, mean_delay=5), jb.losses.Bernoulli(rewards=[0.3, 0.5]),
+    ...             jb.delays.UniformRandom(0, 10), rounds=1000, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Pike-Burke, Agrawal, Szepesvári & Grünewälder, *Bandits with Delayed, Aggregated Anonymous Feedback*, ICML 2018.

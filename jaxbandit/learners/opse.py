@@ -37,10 +37,9 @@ class OptimisticPessimisticElimination(Learner):
     Args:
       horizon: T, the number of rounds.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.opse import OptimisticPessimisticElimination
-    >>> jb.simulate(OptimisticPessimisticElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.DelayAsPayoff(10),
-    ...             rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.OptimisticPessimisticElimination(horizon=100), jb.losses.Bernoulli([0.3, 0.5]),
+    ...             jb.delays.DelayAsPayoff(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Lancewicki, Segal, Koren & Mansour, *Stochastic Multi-Armed Bandits with Unrestricted Delay Distributions*,

@@ -131,10 +131,9 @@ class DelayedSAPO(Learner):
       phase: the 1280.
       limit: the 272.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.sapo import DelayedSAPO
-    >>> jb.simulate(DelayedSAPO(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.DelayedSAPO(horizon=100), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: Schlisselberg, Lancewicki, Auer & Mansour, *Improved Best-of-Both-Worlds Regret for Bandits with Delayed Feedback*,

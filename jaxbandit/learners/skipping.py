@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxbandit._core.fields import PyTree, float_dtype, number, pytree_dataclass, static
 from jaxbandit._core.sums import Count
 from jaxbandit.learners.base import Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, scaled_sqrt
+from jaxbandit.learners.ftrl import FTRL, FollowsLeader, FTRLState, follow_leader, log_arms, scaled_sqrt
 
 
 @pytree_dataclass
@@ -56,7 +56,7 @@ class SkippingState:
 
 
 @pytree_dataclass
-class ZimmertSeldin(FTRL):
+class ZimmertSeldin(FollowsLeader):
     """FTRL with a hybrid regulariser for arbitrary delays: anytime, needs no knowledge of the delays.
 
     .. math::
@@ -76,10 +76,9 @@ class ZimmertSeldin(FTRL):
       entropy_scale: multiplies 1/γ_t, and with it the longest wait that counts.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.skipping import ZimmertSeldin
-    >>> result = jb.simulate(ZimmertSeldin(skipping=True), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
-    ...                      rounds=100, runs=8, key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.ZimmertSeldin(skipping=True), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...                      runs=8, seed=0)
     >>> result.regret[-1].shape
     (8,)
 
@@ -97,21 +96,19 @@ class ZimmertSeldin(FTRL):
 
     @property
     def adds_only(self) -> bool:
-        # With skipping an arrival is looked up among the plays examined so far; "delay-adapted" divides by probabilities of the state.
-        return not self.skipping and self.estimator == "iw"
+        return not self.skipping and super().adds_only  # with skipping an arrival is looked up among the plays examined so far
 
     @property
     def _adds_at_arm(self) -> bool:
         return self.adds_only
 
     def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
-        ftrl = FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
+        ftrl = super().init(num_arms, runs_shape)
         return SkippingState(ftrl, Waiting.start(runs_shape)) if self.skipping else ftrl
 
     def act(self, state: PyTree, round: Round) -> tuple[jax.Array, Any, Any]:
         if not self.skipping:
-            probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
-            return probabilities, (), state
+            return super().act(state, round)
         state = SkippingState(state.ftrl, state.waiting.count(round))
         tsallis, entropy = self.inverse_rates(state, round, state.ftrl.loss_estimates.shape[0])
         probabilities, ftrl = follow_leader(state.ftrl, tsallis, entropy)
@@ -152,10 +149,9 @@ class RobustBestOfBothWorlds(FTRL):
       tsallis_scale: multiplies √t.
       entropy_scale: multiplies the inverse rate of the entropy, not the threshold.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.skipping import RobustBestOfBothWorlds
-    >>> result = jb.simulate(RobustBestOfBothWorlds(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
-    ...                      rounds=100, runs=8, key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.RobustBestOfBothWorlds(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...                      runs=8, seed=0)
     >>> result.regret[-1].shape
     (8,)
 

@@ -61,11 +61,10 @@ class StateExp3(ByStates):
       mean_delay: d.
       scale: multiplies η.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.states import StateExp3
+    >>> import jaxbandit as jb
     >>> states = [[0.5, 0.5], [0.1, 0.9]]
-    >>> jb.simulate(StateExp3(states, horizon=100, mean_delay=10), jb.losses.IntermediateStates(states, jb.losses.Bernoulli([0.2, 0.8])),
-    ...             jb.delays.Fixed(10), rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.StateExp3(states, horizon=100, mean_delay=10),
+    ...             jb.losses.IntermediateStates(states, jb.losses.Bernoulli([0.2, 0.8])), jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026 (text, program and numbers were read).
@@ -118,11 +117,10 @@ class EstimatedStateExp3(ByStates):
       mixing: γ, the share of rounds that are played uniformly.
       scale: multiplies η.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.states import EstimatedStateExp3
+    >>> import jaxbandit as jb
     >>> law = jb.losses.IntermediateStates([[0.5, 0.5], [0.1, 0.9]], jb.losses.Bernoulli([0.2, 0.8]))
-    >>> jb.simulate(EstimatedStateExp3(signals=2, horizon=100, mean_delay=10), law, jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> jb.simulate(jb.EstimatedStateExp3(signals=2, horizon=100, mean_delay=10), law, jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: the program beside Baghi, *Pooling and Drift in Delayed Bandits*, ML x OR workshop 2026.

@@ -1,6 +1,7 @@
 """FTRL with the regulariser of MZS22 and inverse rates that fall towards the horizon."""
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +9,12 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import PyTree, given, number, pytree_dataclass, static
-from jaxbandit.learners.base import Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader, log_arms, patient_argmin_warm, scaled_sqrt
+from jaxbandit.learners.base import Round, multiplier
+from jaxbandit.learners.ftrl import FollowsLeader, log_arms, patient_argmin_warm, scaled_sqrt
 
 
 @pytree_dataclass
-class TaperedFTRL(FTRL):
+class TaperedFTRL(FollowsLeader):
     r"""Tapered FTRL: the hybrid regulariser of MZS22 with inverse rates that fall to 0 at the horizon.
 
     .. math::
@@ -56,28 +57,13 @@ class TaperedFTRL(FTRL):
     power: ArrayLike = number(default=0.5, high=4.0)
     tsallis_scale: ArrayLike = multiplier(default=1.2)
     estimator: Literal["iw", "delay-adapted"] = static(default="iw")
-    _adds_at_arm: ClassVar[bool] = True
-
-    @property
-    def adds_only(self) -> bool:
-        return self.estimator == "iw"  # the other divides by probabilities of the state
-
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
-        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
+    # Towards the horizon the rates fall quickly, and after it they jump: too far for the warm solver's few steps.
+    solver: ClassVar[Callable] = staticmethod(patient_argmin_warm)
 
     def inverse_rates(self, state: PyTree, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
         scale = self.robustness * remaining(round.time, jnp.asarray(self.horizon)) ** self.power
         tsallis = jnp.sqrt(round.time) * (scale * self.tsallis_scale)
         return tsallis, scaled_sqrt(round.total_outstanding, scale, 1.0, log_arms(num_arms))
-
-    def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
-        rates = self.inverse_rates(state, round, state.loss_estimates.shape[0])
-        # Towards the horizon the rates fall quickly, and after it they jump: too far for the warm solver's few steps.
-        probabilities, state = follow_leader(state, *rates, patient_argmin_warm)
-        return probabilities, (), state
-
-    def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
-        return state.add_weighted(observation)
 
 
 def remaining(time: jax.Array, horizon: jax.Array) -> jax.Array:

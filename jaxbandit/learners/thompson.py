@@ -31,10 +31,9 @@ class DelayedThompson(Learner):
       prior_losses: earlier losses that count as observed, one number for each arm ``[K]``; None: none, a uniform prior.
       prior_rewards: earlier rewards (1 - loss) that count as observed.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.thompson import DelayedThompson
-    >>> jb.simulate(DelayedThompson(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.DelayedThompson(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: Thompson, *On the Likelihood that One Unknown Probability Exceeds Another in View of the Evidence of Two Samples*,

@@ -39,10 +39,9 @@ class LimitedTracking(Wrapper):
       backlog: H.
       probability: p, if not the one above; 1 tracks whenever there is room.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.tracking import LimitedTracking
-    >>> jb.simulate(LimitedTracking(jb.DelayedExp3(), capacity=4, backlog=10), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10),
-    ...             rounds=100, runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.LimitedTracking(jb.DelayedExp3(), capacity=4, backlog=10), jb.losses.Bernoulli([0.3, 0.5]),
+    ...             jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: the scheduler of Ryabchenko, Attias & Roy, *Capacity-Constrained Online Convex Optimization with Delayed Feedback*, 2026, as a

@@ -10,14 +10,14 @@ from jax.typing import ArrayLike
 
 from jaxbandit._core.fields import number, pytree_dataclass, static
 from jaxbandit.learners.base import Observation, Round, multiplier
-from jaxbandit.learners.ftrl import FTRL, FTRLState, follow_leader
+from jaxbandit.learners.ftrl import FollowsLeader, FTRLState
 
 SLOW = 0.7  # scale below which the jump tangent was seen to be off by 2 to 30 %: docs/gradients.md
 CROSSING = 0.2  # how far from the threshold, in log x, a derivative of the baseline is taken; its square is what that leaves
 
 
 @pytree_dataclass
-class TsallisINF(FTRL):
+class TsallisINF(FollowsLeader):
     """Tsallis-INF: FTRL with the 1/2-Tsallis entropy; feedback counts when it arrives.
 
     .. math:: x_t = \\arg\\min_x \\langle \\hat L_t, x \\rangle - 2 a_t \\sum_i \\sqrt{x_i}
@@ -32,9 +32,9 @@ class TsallisINF(FTRL):
       scale: multiplies a_t.
       threshold: the 16 of the reduced-variance estimator.
 
-    >>> import jax, jaxbandit as jb
+    >>> import jaxbandit as jb
     >>> jb.simulate(jb.TsallisINF("rv"), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).rounds[-1]
+    ...             seed=0).rounds[-1]
     np.int64(100)
 
     Reference: Zimmert & Seldin, *Tsallis-INF: An Optimal Algorithm for Stochastic and Adversarial Bandits*, JMLR 2021.
@@ -44,19 +44,8 @@ class TsallisINF(FTRL):
     scale: ArrayLike = multiplier()
     threshold: ArrayLike = number(default=16.0)
 
-    @property
-    def adds_only(self) -> bool:
-        return self.estimator != "delay-adapted"  # which divides by probabilities of the state
-
-    @property
-    def _adds_at_arm(self) -> bool:
-        return self.estimator == "iw"  # the other adds its baseline to every arm
-
-    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> FTRLState:
-        return FTRLState.start(num_arms, runs_shape, self.estimator == "delay-adapted")
-
     def act(self, state: FTRLState, round: Round) -> tuple[jax.Array, Any, FTRLState]:
-        probabilities, state = follow_leader(state, *self.inverse_rates(state, round, state.loss_estimates.shape[0]))
+        probabilities, _, state = super().act(state, round)
         return probabilities, _packed(self._is_common(round, probabilities)) if self.estimator == "rv" else (), state
 
     def inverse_rates(self, state: FTRLState, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
@@ -80,7 +69,7 @@ class TsallisINF(FTRL):
 
     def observe(self, state: FTRLState, observation: Observation) -> FTRLState:
         if self.estimator != "rv":
-            return state.add_weighted(observation)
+            return super().observe(state, observation)
         num_arms = state.loss_estimates.shape[0]
         baseline = 0.5 * _unpacked(observation.memo, num_arms).astype(state.loss_estimates.dtype)
         return state.add(observation.loss_estimate(num_arms, baseline=baseline))

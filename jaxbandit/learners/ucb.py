@@ -69,10 +69,9 @@ class DelayedUCB1(Learner):
     Args:
       alpha: the width of the bonus, 2 in the paper.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.ucb import DelayedUCB1
-    >>> jb.simulate(DelayedUCB1(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
+    ...             seed=0).regret[-1].shape
     (8,)
 
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
@@ -104,10 +103,8 @@ class KLUCB(Learner):
     Args:
       alpha: multiplies log t; 1 in theory and practice.
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.ucb import KLUCB
-    >>> jb.simulate(KLUCB(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,
-    ...             key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.KLUCB(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Garivier & Cappé, *The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond*, COLT 2011 (recalled, not

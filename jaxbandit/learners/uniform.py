@@ -13,9 +13,8 @@ from jaxbandit.learners.base import Learner, Observation, Round
 class Uniform(Learner):
     """Chooses every arm with probability 1/K; its regret is T times the mean gap.
 
-    >>> import jax, jaxbandit as jb
-    >>> jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(0), rounds=8, runs=2,
-    ...             key=jax.random.key(0)).regret[-1]
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(0), rounds=8, runs=2, seed=0).regret[-1]
     array([2., 2.], dtype=float32)
     """
 

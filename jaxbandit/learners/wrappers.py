@@ -116,10 +116,9 @@ class QPMD(Sized):
       capacity: at most how many questions the base is asked in one round, and how many losses a queue holds; an error tells
         if more was needed. K·(longest delay + 1) is always enough, a few times the delay nearly always (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.wrappers import QPMD
-    >>> jb.simulate(QPMD(jb.TsallisINF(), capacity=22), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
-    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.QPMD(jb.TsallisINF(), capacity=22), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.
@@ -217,10 +216,9 @@ class BOLD(Sized):
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
       capacity: how many copies; one more than the largest number of outstanding observations, such as the longest delay + 1 (static).
 
-    >>> import jax, jaxbandit as jb
-    >>> from jaxbandit.learners.wrappers import BOLD
-    >>> jb.simulate(BOLD(jb.TsallisINF(), capacity=11), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
-    ...             runs=8, key=jax.random.key(0)).regret[-1].shape
+    >>> import jaxbandit as jb
+    >>> jb.simulate(jb.BOLD(jb.TsallisINF(), capacity=11), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,
+    ...             runs=8, seed=0).regret[-1].shape
     (8,)
 
     Reference: Joulani, György & Szepesvári, *Online Learning under Delayed Feedback*, ICML 2013.

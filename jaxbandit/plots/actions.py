@@ -13,36 +13,9 @@ from jaxbandit.results.result import Result
 from jaxbandit.results.trajectory import Trajectories
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_DRAWN = 2000  # actions; more would overlap
-
-
-def draw_trajectory(
-    panel: "Axes", below: "Axes", trajectory: Result | Trajectories, *, run: int | None = None, title: str = ""
-) -> None:
-    """Actions of one run and their feedback in flight, and the outstanding observations ``below``; see :func:`trajectory`."""
-    one = _one_run(trajectory, run)
-    rounds, arms, arrival = np.asarray(one.rounds), one.arm[:, 0], one.arrival[:, 0]
-    last = int(rounds[-1])
-    lanes, rows = _lanes(rounds, arms, arrival, one.probabilities.shape[1])
-    bottom = np.append(0, np.cumsum(rows + 1))
-    height = bottom[arms] + lanes
-    for arm in range(len(rows)):
-        mine, (colour, _) = arms == arm, look(arm)
-        arrives, never = mine & (arrival != NEVER), mine & (arrival == NEVER)
-        panel.hlines(height[arrives], rounds[arrives], np.minimum(arrival[arrives], last), color=colour, linewidth=1.0, alpha=0.7)
-        panel.hlines(height[never], rounds[never], last, color="0.6", linewidth=0.8, linestyle=":")
-        inside = arrives & (arrival <= last)
-        panel.plot(arrival[inside], height[inside], "|", color=colour, markersize=5)
-        panel.plot(rounds[mine], height[mine], "o", color=colour, markersize=3.5, label=f"arm {arm}")
-    panel.set_yticks(bottom[:-1] + (rows - 1) / 2, [f"arm {arm}" for arm in range(len(rows))])
-    panel.set(title=title, ylim=(-1, bottom[-1]))
-    panel.grid(axis="y", visible=False)
-    below.step(rounds, one.outstanding[:, 0], where="mid", color=COLOURS[-1], linewidth=1.2)
-    below.set(xlabel="round", ylabel="outstanding\nobservations")
-    below.set_ylim(bottom=0)
 
 
 def _one_run(given: Any, run: int | None) -> Trajectories:
@@ -87,15 +60,34 @@ def trajectory(result: Result | Trajectories, *, run: int | None = None, title: 
       title: of the figure.
 
     >>> import jaxbandit as jb
-    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(5), rounds=60, runs=8, seed=0,
-    ...                      measure=[jb.measure.Trajectory(runs=[3])])
+    >>> result = jb.simulate(jb.DelayedUCB1(), jb.losses.Bernoulli([0.2, 0.8]), jb.delays.Geometric(5), rounds=60, runs=8,
+    ...                      seed=0, measure=[jb.measure.Trajectory(runs=[3])])
     >>> made = jb.plots.trajectory(result, run=3)
     >>> [panel.get_ylabel() for panel in made.axes]
     ['', 'outstanding\\nobservations']
     """
+    one = _one_run(result, run)
     made, (panel, below) = figure(rows=2)
     made.set_size_inches(8.0, 6.0)
     panel.get_gridspec().set_height_ratios([3, 1])  # type: ignore[union-attr]
     panel.sharex(below)
-    draw_trajectory(panel, below, result, run=run, title=title)
+    rounds, arms, arrival = np.asarray(one.rounds), one.arm[:, 0], one.arrival[:, 0]
+    last = int(rounds[-1])
+    lanes, rows = _lanes(rounds, arms, arrival, one.probabilities.shape[1])
+    bottom = np.append(0, np.cumsum(rows + 1))
+    height = bottom[arms] + lanes
+    for arm in range(len(rows)):
+        mine, (colour, _) = arms == arm, look(arm)
+        arrives, never = mine & (arrival != NEVER), mine & (arrival == NEVER)
+        panel.hlines(height[arrives], rounds[arrives], np.minimum(arrival[arrives], last), color=colour, linewidth=1.0, alpha=0.7)
+        panel.hlines(height[never], rounds[never], last, color="0.6", linewidth=0.8, linestyle=":")
+        inside = arrives & (arrival <= last)
+        panel.plot(arrival[inside], height[inside], "|", color=colour, markersize=5)
+        panel.plot(rounds[mine], height[mine], "o", color=colour, markersize=3.5, label=f"arm {arm}")
+    panel.set_yticks(bottom[:-1] + (rows - 1) / 2, [f"arm {arm}" for arm in range(len(rows))])
+    panel.set(title=title, ylim=(-1, bottom[-1]))
+    panel.grid(axis="y", visible=False)
+    below.step(rounds, one.outstanding[:, 0], where="mid", color=COLOURS[-1], linewidth=1.2)
+    below.set(xlabel="round", ylabel="outstanding\nobservations")
+    below.set_ylim(bottom=0)
     return made

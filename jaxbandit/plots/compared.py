@@ -24,8 +24,8 @@ def _drawn(comparison: Comparison, environment: str) -> list[Difference]:
     return sorted((pair if pair.mean >= 0 else pair.reversed() for pair in pairs), key=lambda pair: pair.mean)
 
 
-def draw_differences(panel: "Axes", comparison: Comparison, environment: str | None = None, *, title: str = "") -> None:
-    """Each pair of learners as a row; see :func:`differences`."""
+def _draw_differences(panel: "Axes", comparison: Comparison, environment: str | None = None, *, title: str = "") -> None:
+    """Each pair of learners as a row."""
     names = list(comparison.samples)
     environment = names[0] if environment is None else environment
     if environment not in names:
@@ -60,7 +60,7 @@ def differences(comparison: Comparison, *, ax: "Axes | None" = None, **options: 
     """
     if ax is not None or "environment" in options:
         made, panel = panel_of("differences", ax)
-        draw_differences(panel, comparison, **options)
+        _draw_differences(panel, comparison, **options)
         return made
     names = list(comparison.samples)
     columns = min(len(names), 3)
@@ -68,5 +68,5 @@ def differences(comparison: Comparison, *, ax: "Axes | None" = None, **options: 
     for panel in panels[len(names) :]:
         panel.remove()
     for name, panel in zip(names, panels, strict=False):
-        draw_differences(panel, comparison, name, **options)
+        _draw_differences(panel, comparison, name, **options)
     return made

@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 Results = Result | Sequence[Result] | Mapping[str, Result]
 
 
-def draw_regret(
-    panel: "Axes", results: Results, *, log: Log = False, title: str = "", band: Band = "interval", **line: Any
-) -> None:
-    """Mean regret of each result with a band around it; see :func:`regret`."""
-    _draw_regret("draw_regret", panel, results, log, title, band, line)
-
-
 def _draw_regret(caller: str, panel: "Axes", results: Results, log: Any, title: str, band: Any, line: dict[str, Any]) -> None:
     labelled = _labelled(caller, results)
     log_x, log_y = check_log_axes(caller, log)
@@ -88,9 +81,8 @@ def regret(
       band: ``"interval"``, the 95 % interval of the mean; two quantiles of the runs, such as ``(0.05, 0.95)``; or None.
       line: options of the matplotlib lines, such as ``linewidth=3``.
 
-    >>> import jax, jaxbandit as jb
-    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=9, runs=4,
-    ...                      key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(0), rounds=9, runs=4, seed=0)
     >>> type(jb.plots.regret({"uniform": result}, log="both")).__name__
     'Figure'
     """
@@ -99,9 +91,8 @@ def regret(
     return made
 
 
-def draw_bounds(panel: "Axes", bounds: Mapping[str, Bound], rounds: Any) -> None:
-    """Bounds as thin grey curves over ``rounds``, each labelled with what its constants are worth; see :func:`bounds`."""
-    rounds = np.asarray(rounds)
+def _draw_bounds(panel: "Axes", bounds: Mapping[str, Bound], rounds: np.ndarray) -> None:
+    """Bounds as thin grey curves over ``rounds``, each labelled with the status of its constants."""
     for index, (label, bound) in enumerate(bounds.items()):
         total = np.asarray(bound.total, float)
         if total.ndim and total.shape != rounds.shape:
@@ -140,7 +131,7 @@ def bounds(results: Results, bounds: Mapping[str, Bound], *, ax: "Axes | None" =
     made, panel = panel_of("bounds", ax)
     title, band = options.pop("title", ""), options.pop("band", "interval")
     _draw_regret("bounds", panel, labelled, "both", title, band, options)
-    draw_bounds(panel, bounds, next(iter(labelled.values())).rounds)
+    _draw_bounds(panel, bounds, next(iter(labelled.values())).rounds)
     means = np.concatenate([result.estimate().mean for result in labelled.values()])
     set_y_axis(panel, means, log=True)
     label_logarithms(panel)
@@ -148,11 +139,24 @@ def bounds(results: Results, bounds: Mapping[str, Bound], *, ax: "Axes | None" =
     return made
 
 
-def draw_probabilities(panel: "Axes", result: Result, *, log: Log = "x", title: str = "") -> None:
-    """Mean x_t of each arm and the middle 80 % of the runs as a band; see :func:`probabilities`."""
+def probabilities(result: Result, *, ax: "Axes | None" = None, log: Log = "x", title: str = "") -> "Figure":
+    """How likely each arm is played, over time: the mean over runs, with the middle 80 % of them as a band.
+
+    Args:
+      result: of ``simulate(..., probabilities=True)``.
+      ax: a panel of yours to draw into; its figure is returned.
+      log, title: as in :func:`regret`.
+
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(3), rounds=50, runs=4, seed=0,
+    ...                      probabilities=True)
+    >>> len(jb.plots.probabilities(result).axes[0].get_lines())
+    2
+    """
     if result.probabilities is None:
         raise ValueError("result.probabilities is None: simulate with probabilities=True to keep x_t at the recorded rounds")
     log_x, log_y = check_log_axes("probabilities", log)
+    made, panel = panel_of("probabilities", ax)
     for arm in range(result.probabilities.shape[1]):
         of_runs = result.probabilities[:, arm]
         colour, style = look(arm)
@@ -167,22 +171,4 @@ def draw_probabilities(panel: "Axes", result: Result, *, log: Log = "x", title: 
     label_logarithms(panel)
     if result.probabilities.shape[1] <= 12:  # more would be a wall of text
         place_legend(panel)
-
-
-def probabilities(result: Result, *, ax: "Axes | None" = None, **options: Any) -> "Figure":
-    """How likely each arm is played, over time: the mean over runs, with the middle 80 % of them as a band.
-
-    Args:
-      result: of ``simulate(..., probabilities=True)``.
-      ax: a panel of yours to draw into; its figure is returned.
-      options: ``log`` as in :func:`regret` (here ``"x"`` unless given), ``title``.
-
-    >>> import jax, jaxbandit as jb
-    >>> result = jb.simulate(jb.TsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(3), rounds=50, runs=4,
-    ...                      key=jax.random.key(0), probabilities=True)
-    >>> len(jb.plots.probabilities(result).axes[0].get_lines())
-    2
-    """
-    made, panel = panel_of("probabilities", ax)
-    draw_probabilities(panel, result, **options)
     return made

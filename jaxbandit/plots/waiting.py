@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -18,10 +18,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_outstanding(
-    panel: "Axes", delays: Mapping[str, Delays], *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
-) -> None:
-    """The number of outstanding observations at the start of each round; see :func:`outstanding`."""
+def outstanding(
+    delays: Mapping[str, Delays],
+    *,
+    ax: "Axes | None" = None,
+    rounds: int | None = None,
+    key: jax.Array | None = None,
+    title: str = "",
+) -> "Figure":
+    """The number of plays whose feedback is outstanding, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
+
+    Args:
+      delays: ``{label: delay model}``; models that depend on neither arm nor loss.
+      ax: a panel of yours to draw into; its figure is returned.
+      rounds: how many; a trace knows its own.
+      key: ``jax.random.key(0)`` unless given.
+      title: of the panel.
+
+    >>> import jaxbandit as jb
+    >>> made = jb.plots.outstanding({"fixed": jb.delays.Fixed(3), "bursts": jb.delays.Bursts(4)}, rounds=20)
+    >>> [int(line.get_ydata().max()) for line in made.axes[0].get_lines()]
+    [3, 3]
+    """
+    made, panel = panel_of("outstanding", ax)
     for index, (label, law) in enumerate(delays.items()):
         sigma = optimal_skipping.outstanding(delays_of_run_0(law, rounds, key))
         colour, style = look(index)
@@ -30,30 +49,27 @@ def draw_outstanding(
     panel.set_ylim(bottom=0)
     if len(delays) > 1:
         place_legend(panel)
-
-
-def outstanding(delays: Mapping[str, Delays], *, ax: "Axes | None" = None, **options: Any) -> "Figure":
-    """The number of plays whose feedback is outstanding, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
-
-    Args:
-      delays: ``{label: delay model}``; models that depend on neither arm nor loss.
-      ax: a panel of yours to draw into; its figure is returned.
-      options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
-
-    >>> import jaxbandit as jb
-    >>> made = jb.plots.outstanding({"fixed": jb.delays.Fixed(3), "bursts": jb.delays.Bursts(4)}, rounds=20)
-    >>> [int(line.get_ydata().max()) for line in made.axes[0].get_lines()]
-    [3, 3]
-    """
-    made, panel = panel_of("outstanding", ax)
-    draw_outstanding(panel, delays, **options)
     return made
 
 
-def draw_delay_histogram(
-    panel: "Axes", delays: Delays, *, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
-) -> None:
-    """Shares of rounds by delay, in bins that double, and of missing feedback; see :func:`delay_histogram`."""
+def delay_histogram(
+    delays: Delays, *, ax: "Axes | None" = None, rounds: int | None = None, key: jax.Array | None = None, title: str = ""
+) -> "Figure":
+    """A histogram of delays: bins 0, 1, 2–3, 4–7, …, and a hatched bar for missing feedback.
+
+    Args:
+      delays: a delay model that depends on neither arm nor loss, such as a :class:`jaxbandit.delays.Trace`.
+      ax: a panel of yours to draw into; its figure is returned.
+      rounds: how many; a trace knows its own.
+      key: ``jax.random.key(0)`` unless given.
+      title: of the panel.
+
+    >>> import jaxbandit as jb
+    >>> made = jb.plots.delay_histogram(jb.delays.Trace([0, 0, 1, jb.delays.NEVER]))
+    >>> [float(bar.get_height()) for bar in made.axes[0].patches]
+    [0.5, 0.25, 0.25]
+    """
+    made, panel = panel_of("delay_histogram", ax)
     drawn = delays_of_run_0(delays, rounds, key)
     came = drawn[drawn != NEVER]
     edges = np.append(0, 2 ** np.arange(int(came.max(initial=0)).bit_length() + 1))
@@ -64,21 +80,4 @@ def draw_delay_histogram(
     panel.set_xticks([*range(len(names)), len(names) + 0.5], [*names, "never"], rotation=45, ha="right", rotation_mode="anchor")
     panel.set(xlabel="delay in rounds", ylabel="share of plays", title=title)
     panel.grid(axis="x", visible=False)
-
-
-def delay_histogram(delays: Delays, *, ax: "Axes | None" = None, **options: Any) -> "Figure":
-    """A histogram of delays: bins 0, 1, 2–3, 4–7, …, and a hatched bar for missing feedback.
-
-    Args:
-      delays: a delay model that depends on neither arm nor loss, such as a :class:`jaxbandit.delays.Trace`.
-      ax: a panel of yours to draw into; its figure is returned.
-      options: ``rounds`` (a trace knows its own), ``key`` (``jax.random.key(0)`` unless given), ``title``.
-
-    >>> import jaxbandit as jb
-    >>> made = jb.plots.delay_histogram(jb.delays.Trace([0, 0, 1, jb.delays.NEVER]))
-    >>> [float(bar.get_height()) for bar in made.axes[0].patches]
-    [0.5, 0.25, 0.25]
-    """
-    made, panel = panel_of("delay_histogram", ax)
-    draw_delay_histogram(panel, delays, **options)
     return made

@@ -49,9 +49,8 @@ def _axes(*names: str) -> dict[str, tuple[str, ...]]:
 class Result:
     """The outcome of :func:`jaxbandit.simulate`: NumPy arrays, C recorded rounds, runs on the last axis.
 
-    >>> import jax, jaxbandit as jb
-    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4,
-    ...                      key=jax.random.key(0))
+    >>> import jaxbandit as jb
+    >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4, seed=0)
     >>> float(result.estimate().mean[-1]), result.total_delay
     (25.0, array([294, 294, 294, 294]))
     >>> result.take_runs(1, 3).run_ids
@@ -217,9 +216,8 @@ class Result:
     def summary(self) -> ResultSummary:
         """The numbers one looks at first, by name; shown as a small table.
 
-        >>> import jax, jaxbandit as jb
-        >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4,
-        ...                      key=jax.random.key(0))
+        >>> import jaxbandit as jb
+        >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=4, seed=0)
         >>> result
         Result(4 runs × 100 rounds: regret 25 exactly at 100, lost 0)
         >>> result.summary().mean_delay, result.summary().outstanding_max
@@ -339,9 +337,9 @@ class Result:
         Columns ``round``, ``run``, ``regret``; ``probability_1 …`` for each arm where they were kept; what was measured, with a
         column for each arm (``…_1``, ``…_2``) where it has arms.
 
-        >>> import jax, jaxbandit as jb
+        >>> import jaxbandit as jb
         >>> result = jb.simulate(jb.Uniform(), jb.losses.Bernoulli([0.25, 0.75]), jb.delays.Fixed(3), rounds=100, runs=2,
-        ...                      record=[10, 100], key=jax.random.key(0))
+        ...                      record=[10, 100], seed=0)
         >>> result.to_pandas().groupby("round").regret.mean().to_dict()
         {10: 2.5, 100: 25.0}
         """

@@ -74,7 +74,7 @@ def _picture(game: Environment) -> "Figure":
     """The curves of a game on linear and on logarithmic axes."""
     figure, panels = plots.figure(columns=2)
     for panel, log in zip(panels, (False, True), strict=True):
-        plots.draw_regret(panel, game.results, log=log, title=game.title if not log else "")
+        plots.regret(game.results, ax=panel, log=log, title=game.title if not log else "")
     plots.take_literally(figure)
     return figure
 

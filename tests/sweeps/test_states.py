@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.cli.verify import verify
+from jaxbandit.cli.folders import verify
 from jaxbandit.sweeps import Store, StoreError
 from jaxbandit.sweeps.plan import Plan
 from jaxbandit.sweeps.spec import SpecError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.cli.verify import verify
+from jaxbandit.cli.folders import verify
 from jaxbandit.results.result import Result
 from jaxbandit.sweeps import Store, StoreError, batch, run
 from tests.sweeps.examples import DELAYS, LEARNERS, LOSSES, ROUNDS, RUNS, digests, spec

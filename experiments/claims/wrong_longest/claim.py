@@ -26,7 +26,7 @@ def run(experiment):
             results[factor] = experiment.simulate(
                 learner, losses, jb.delays.Fixed(s.delay, bound=32), rounds=s.rounds, runs=s.runs
             )
-        jb.plots.draw_regret(panel, {f"told {factor:g} × d_max": result for factor, result in results.items()}, title=regime)
+        jb.plots.regret({f"told {factor:g} × d_max": result for factor, result in results.items()}, ax=panel, title=regime)
         right = results[1.0].regret[-1]
         differences = {factor: mean_of(results[factor], results[factor].regret[-1] - right) for factor in (0.1, 10.0)}
         if regime.startswith("stochastic"):
