@@ -15,7 +15,7 @@ def check_inherited(law: Losses | Delays, argument: str) -> None:
     """Raise if a trait of a loss model or delay model was declared for another ``expected``, ``sample`` or ``draw``."""
     cls, base, methods = (type(law), Losses, OF_LOSSES) if isinstance(law, Losses) else (type(law), Delays, OF_DELAYS)
     for method, traits in methods.items():
-        stale = [trait for trait in traits if _differs(law, base, trait) and not speaks_of(cls, trait, method)]
+        stale = [trait for trait in traits if not speaks_of(cls, trait, method) and _differs(law, base, trait)]
         if stale:
             name = cls.__name__
             origin = next(one.__name__ for one in cls.__mro__ if one.__module__.partition(".")[0] == "jaxbandit")
