@@ -5,7 +5,8 @@ as in ``simulate``, or with ``--over keys`` over keys, which takes one more hash
 
 - ``vmap``: ``jax.vmap(rollout)(ids)``;
 - ``jit``: ``jax.jit(jax.vmap(rollout))(ids)``;
-- ``jit, wide``: the same with ``compiler_options={"xla_cpu_prefer_vector_width": 512}``, which only the caller of ``jit`` can give.
+- ``jit, wide``: the same with ``compiler_options={"xla_cpu_prefer_vector_width": 512}``, which only the caller of ``jit`` can give;
+- ``narrow``: ``simulate`` with programs of 256-bit vectors, XLA's default: the most that ``jit`` can reach without the option.
 """
 
 import argparse
@@ -13,12 +14,14 @@ import time
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit._engine import programs, simulation
 
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 LAWS = {"fixed": jb.delays.Fixed(10), "geometric": jb.delays.Geometric(10.0)}
@@ -36,7 +39,17 @@ def forms(arms: int, law: str, runs: int, rounds: int, over: str) -> dict[str, C
 
     mapped = {"vmap": jax.vmap(one), "jit": jax.jit(jax.vmap(one)), "jit, wide": jax.jit(jax.vmap(one), compiler_options=WIDE)}
     timed: dict[str, Callable[[], object]] = {name: lambda f=f: np.asarray(f(mapped_over)) for name, f in mapped.items()}
-    return {"simulate": lambda: jb.simulate(*game, rounds=rounds, runs=runs, seed=0, record=[rounds])} | timed
+    with mock.patch.object(programs, "WIDE", {}):
+        narrow = programs.Program(simulation.advance.function)
+
+    def simulated() -> object:
+        return jb.simulate(*game, rounds=rounds, runs=runs, seed=0, record=[rounds])
+
+    def simulated_narrow() -> object:
+        with mock.patch.object(simulation, "advance", narrow):
+            return simulated()
+
+    return {"simulate": simulated} | timed | {"narrow": simulated_narrow}
 
 
 def speeds(arms: int, law: str, runs: int, rounds: int, over: str, repeats: int) -> dict[str, float]:
@@ -63,13 +76,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # few rounds for so many arms: only the speed matters here
-    print("| delays | K | simulate | vmap | jit | jit, wide | vmap / simulate | jit / simulate | jit, wide / simulate |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    names = ["simulate", "vmap", "jit", "jit, wide", "narrow"]
+    print(f"| delays | K | {' | '.join(names)} | {' | '.join(f'{name} / simulate' for name in names[1:])} |")
+    print("|---" * (1 + 2 * len(names)) + "|")
     for law in given.laws:
         for arms in given.arms:
             found = speeds(arms, law, given.runs, given.rounds, given.over, given.repeats)
             rates = " | ".join(f"{rate:.1f}" for rate in found.values())
-            ratios = " | ".join(f"{found[name] / found['simulate']:.2f}" for name in ("vmap", "jit", "jit, wide"))
+            ratios = " | ".join(f"{found[name] / found['simulate']:.2f}" for name in names[1:])
             print(f"| {law} | {arms} | {rates} | {ratios} |", flush=True)
 
 

@@ -2,7 +2,7 @@
 
     python experiments/bench/turns.py OLD NEW [--turns 30] [--core 1] [--only TEXT ...]
 
-For each setting there is one process for each checkout, pinned to the same core. They take turns, many short ones, and each says how
+There is one process for each checkout, pinned to the same core. They take turns, many short ones, and each says how
 much processor time its turn took, so that other load on the machine cancels to a large part. Printed is NEW's speed over OLD's:
 the geometric mean of the middle half of the turns, with its 95% interval. What a call costs beside its rounds is in the last rows (one round, one block).
 Versions before 0.2 call `use_all_cores()` first, which made them fast.
@@ -17,7 +17,7 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 LEARNERS = [
     "bobw",
@@ -83,18 +83,36 @@ def settings() -> Iterator[tuple[str, Setting]]:
     yield "call of one round, i.i.d. delays", Setting(rounds=1, runs=256, law="geometric")
 
 
-def work(setting: Setting) -> None:
-    """In a process of its own: play once for every line that comes in, and say how much processor time it took."""
-    import time
+def work() -> None:
+    """In a process of its own: read a setting, then play once for every line "go", and print how much processor time it took."""
     import warnings
+
+    import jaxbandit as jb
+
+    warnings.simplefilter("ignore")  # constants of learners do not matter here
+    jb.use_all_cores()
+    print(jb.__file__, flush=True)
+    once = None
+    for line in sys.stdin:
+        try:
+            if line.strip() != "go":
+                once = simulation(Setting(**json.loads(line)))
+                once()
+            assert once is not None
+            print(once(), flush=True)
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}".splitlines()[0], flush=True)
+
+
+def simulation(setting: Setting) -> Callable[[], float]:
+    """A function that simulates a setting, and returns the seconds of processor time that it took."""
+    import time
 
     import jax
     import numpy as np
 
     import jaxbandit as jb
 
-    warnings.simplefilter("ignore")  # constants of learners do not matter here
-    jb.use_all_cores()
     cls = jb.REGISTRY[setting.learner]
     needed = [one.name for one in dataclasses.fields(cls) if one.default is one.default_factory is dataclasses.MISSING]
     values = {name: jb.TsallisINF() if name == "base" else GIVEN[name] for name in needed}
@@ -111,18 +129,13 @@ def work(setting: Setting) -> None:
             jb.simulate(learner, losses, delays, rounds=setting.rounds, runs=setting.runs, key=jax.random.key(0))
         return (time.process_time() - begun) / calls
 
-    for _ in range(2):
-        once()
-    print(jb.__file__, flush=True)
-    for _ in sys.stdin:
-        print(once(), flush=True)
+    return once
 
 
-def start(checkout: str, setting: Setting, core: int) -> subprocess.Popen:
+def start(checkout: str, core: int) -> subprocess.Popen:
     path = os.path.abspath(checkout)
-    call = [sys.executable, os.path.abspath(__file__), "--work", json.dumps(dataclasses.asdict(setting))]
     process = subprocess.Popen(
-        call,
+        [sys.executable, os.path.abspath(__file__), "--work"],
         cwd=path,
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,
@@ -134,34 +147,32 @@ def start(checkout: str, setting: Setting, core: int) -> subprocess.Popen:
     found = process.stdout.readline().strip()
     if not found.startswith(path):
         process.kill()
-        raise RuntimeError(f"{checkout}: its process did not begin, or imported {found or 'nothing'}")
+        raise SystemExit(f"{checkout}: its process did not begin, or imported {found or 'nothing'}")
     return process
 
 
-def turn(process: subprocess.Popen) -> float:
+def turn(process: subprocess.Popen, line: str = "go") -> float:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write("go\n")
+    process.stdin.write(f"{line}\n")
     process.stdin.flush()
-    return float(process.stdout.readline())
-
-
-def compare(old: str, new: str, setting: Setting, turns: int, core: int) -> tuple[float, float, float, float]:
-    """Seconds of a turn of the old one, NEW's speed over OLD's, and its 95% interval."""
-    workers: list[subprocess.Popen] = []
+    found = process.stdout.readline().strip()
     try:
-        for checkout in (old, new):
-            workers.append(start(checkout, setting, core))
-        ratios, seconds = [], []
-        for index in range(turns):
-            order = (0, 1) if index % 2 else (1, 0)  # who goes first alternates too
-            took = dict(sorted((which, turn(workers[which])) for which in order))
-            ratios.append(math.log(took[0] / took[1]))
-            seconds.append(took[0])
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+        return float(found)
+    except ValueError:
+        raise RuntimeError(found) from None
+
+
+def compare(workers: list[subprocess.Popen], setting: Setting, turns: int) -> tuple[float, float, float, float]:
+    """Seconds of a turn of the old one, NEW's speed over OLD's, and its 95% interval."""
+    for worker in workers:
+        turn(worker, json.dumps(dataclasses.asdict(setting)))
+    ratios, seconds = [], []
+    for index in range(turns):
+        order = (0, 1) if index % 2 else (1, 0)  # which goes first alternates too
+        took = dict(sorted((which, turn(workers[which])) for which in order))
+        ratios.append(math.log(took[0] / took[1]))
+        seconds.append(took[0])
     # The middle half of the turns, as a turn that was disturbed says nothing; the interval by the bootstrap over turns.
     draw = random.Random(0)
     means = sorted(_middle(draw.choices(ratios, k=turns)) for _ in range(1_000))
@@ -182,19 +193,25 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="settings whose names contain one of these")
     given = parser.parse_args()
     print("| setting | ms of processor time in OLD | NEW's speed over OLD's | 95% interval |\n|---|---|---|---|")
-    for name, setting in settings():
-        if given.only and not any(text in name for text in given.only):
-            continue
-        try:
-            seconds, ratio, low, high = compare(given.old, given.new, setting, given.turns, given.core)
-        except RuntimeError as error:
-            print(f"| {name} | {error} | | |", flush=True)
-            continue
-        print(f"| {name} | {1e3 * seconds:.1f} | {ratio:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+    workers = [start(checkout, given.core) for checkout in (given.old, given.new)]
+    try:
+        for name, setting in settings():
+            if given.only and not any(text in name for text in given.only):
+                continue
+            try:
+                seconds, ratio, low, high = compare(workers, setting, given.turns)
+            except RuntimeError as error:
+                print(f"| {name} | does not run: {error} | | |", flush=True)
+                continue
+            print(f"| {name} | {1e3 * seconds:.1f} | {ratio:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
-        work(Setting(**json.loads(sys.argv[2])))
+        work()
     else:
         main()
