@@ -11,7 +11,6 @@ from jaxbandit.adversary import WorstCase, worst_case
 from jaxbandit.advice import Advice, advise
 from jaxbandit.agent import Agent, Ticket, TicketError
 from jaxbandit.comparisons import compare
-from jaxbandit.delays import load_trace
 from jaxbandit.gradients import Gradient, Tuned, regret_gradient, tune
 from jaxbandit.learners import (
     BOLD,
@@ -57,7 +56,7 @@ from jaxbandit.learners import (
     WithFullInformation,
     ZimmertSeldin,
 )
-from jaxbandit.logs import Log, load_log
+from jaxbandit.logs import Log, load_log, load_trace
 from jaxbandit.measure import ControlVariates
 from jaxbandit.results.comparison import Comparison
 from jaxbandit.results.result import Result

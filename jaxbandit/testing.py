@@ -109,14 +109,11 @@ def _check_batches(name: str, function: Callable, part: Any) -> None:
 
 
 def check_losses(losses: Losses, *, rounds: int = 1000) -> None:
-    """Check a loss model, also your own; returns None if all checks pass.
+    """Check a loss model, also your own; returns None if all checks pass, and raises an error about the first rule that is broken.
 
     Shapes; means and losses between 0 and 1 in rounds up to ``rounds``; the mean of samples is ``expected``, and that of their
     squares ``second_moment``; ``stationary`` means that do not move; the same loss for the same noise, for each run by itself; it
     can be traced, also in batches over its numbers.
-
-    Raises:
-      ValueError, TypeError: one sentence about the first rule that is broken.
 
     >>> import jaxbandit as jb
     >>> jb.check_losses(jb.losses.Bernoulli([0.3, 0.5]))
@@ -223,14 +220,11 @@ def _sampled(law: Losses, t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array
 
 
 def check_delays(delays: Delays, *, num_arms: int = 3, rounds: int = 1000) -> None:
-    """Check a delay model, also your own; returns None if all checks pass.
+    """Check a delay model, also your own; returns None if all checks pass, and raises an error about the first rule that is broken.
 
     Shapes and types; delays of 0 or more up to ``bound``, beyond it or NEVER only where it ``may_lose``, in rounds up to ``rounds``;
     what the traits ``oblivious``, ``noisy``, ``shared``, ``fixed_age`` and ``longest`` say; the same delay for the same noise, for each
     run by itself; it can be traced, also in batches over its numbers.
-
-    Raises:
-      ValueError, TypeError: one sentence about the first rule that is broken.
 
     >>> import jaxbandit as jb
     >>> jb.check_delays(jb.delays.Geometric(5.0))
@@ -301,7 +295,7 @@ def losses_to_play(learner: Learner, means: np.ndarray) -> Losses:
 
 
 def check_learner(learner: LearnerLike, *, num_arms: int = 3, delays: Iterable[Delays] | None = None) -> None:
-    """Check a learner, also your own; returns None if all checks pass.
+    """Check a learner, also your own; returns None if all checks pass, and raises an error about the first rule that is broken.
 
     Shapes and types of what its methods return, for one run and for many; probabilities that are 0 or more and sum to 1, in
     every round; an observation that has not arrived changes nothing; what the traits ``watches_plays`` and ``adds_only`` and the
@@ -312,9 +306,6 @@ def check_learner(learner: LearnerLike, *, num_arms: int = 3, delays: Iterable[D
       learner: such as ``EpsilonGreedy(0.1)``.
       num_arms: K of the simulations.
       delays: the delay models; by default a short delay, and arm-dependent delays with missing feedback.
-
-    Raises:
-      ValueError, TypeError: one sentence about the first rule that is broken.
 
     >>> import jaxbandit as jb
     >>> jb.check_learner(jb.DelayedExp3())

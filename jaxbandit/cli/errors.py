@@ -110,8 +110,7 @@ def _end_soon_after_an_interrupt(farewell: str) -> Iterator[None]:
     """End the program a few seconds after Ctrl-C, even if the main thread cannot notice it.
 
     Python handles a signal in its main thread only between two bytecode instructions. A thread that waits inside XLA, for a
-    compiler
-    or a device, would handle it a minute later. So the signal also wakes a dedicated thread.
+    compiler or a device, would handle it a minute later. So the signal also wakes a dedicated thread.
     """
     ended = threading.Event()
     ear, mouth = socket.socketpair()

@@ -41,9 +41,8 @@ def compare(
     compares the learners of a sweep that :func:`jaxbandit.open_sweep` opened, as with ``until`` if the sweep had it. ``compare(learners, losses, delays, rounds=…, runs=…)``
     simulates every learner in every environment first, several at the same time.
 
-    Runs with the same id face the same losses and delays, so that differences are paired. Results of different losses, delays or
-    keys raise
-    an error. P-values are corrected by Holm for all pairs in all environments.
+    Runs with the same id face the same losses and delays, so that differences are paired. Results of different losses, delays
+    or keys raise an error. P-values are corrected by Holm for all pairs in all environments.
 
     With a fixed number of runs, intervals and p-values are Student's. With ``until`` they are those of confidence sequences
     (:mod:`jaxbandit.results.sequential`): they hold for any distribution of the regret and any number of looks, and

@@ -17,7 +17,6 @@ from jaxbandit.delays.known import KnownAtAction
 from jaxbandit.delays.random import Geometric, Pareto, Poisson, UniformRandom
 from jaxbandit.delays.recorded import DelayAsPayoff, Empirical, EmpiricalByArm, LossDependent
 from jaxbandit.delays.sequences import Bursts, Outlier, Trace
-from jaxbandit.delays.traces import load_trace
 
 REGISTRY: dict[str, type[Delays]] = {
     "fixed": Fixed,
@@ -59,5 +58,4 @@ __all__ = [
     "ShowsDelays",
     "Trace",
     "UniformRandom",
-    "load_trace",
 ]

@@ -19,8 +19,21 @@ from jaxbandit._core.fields import (
 from jaxbandit.delays.base import NEVER, Delays, check_bound, check_recorded, power_of_two, resolve_bound
 
 
+class KnownSequence(Delays):
+    """Base of the models whose delays follow from the round alone; ``long_waits`` above the bound are kept in a side list."""
+
+    long_waits: int | None = None
+    shared: bool = True
+    oblivious: bool = True
+    noisy: bool = False
+
+    @property
+    def _long_waits(self) -> int:
+        return self.long_waits or 0
+
+
 @pytree_dataclass
-class Bursts(Delays):
+class Bursts(KnownSequence):
     """Feedback is delivered every ``every`` rounds: at the end of rounds every, 2·every, …
 
     >>> import jaxbandit as jb
@@ -30,9 +43,6 @@ class Bursts(Delays):
 
     every: ArrayLike = whole_number(low=1)
     bound: int = static(default=None)
-    shared: ClassVar[bool] = True
-    oblivious: ClassVar[bool] = True
-    noisy: ClassVar[bool] = False
     may_lose: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -50,7 +60,7 @@ class Bursts(Delays):
 
 
 @pytree_dataclass
-class Outlier(Delays):
+class Outlier(KnownSequence):
     """The first ``count`` rounds have delay ``first``, all others ``delay``: small σ_max, large d_max.
 
     The outliers are kept in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
@@ -66,14 +76,7 @@ class Outlier(Delays):
     count: ArrayLike = whole_number(default=1)
     bound: int = static(default=None)
     long_waits: int = static(default=None)  # the number of delays above the bound: the size of the side list
-    shared: ClassVar[bool] = True
-    oblivious: ClassVar[bool] = True
-    noisy: ClassVar[bool] = False
     may_lose: ClassVar[bool] = False
-
-    @property
-    def _long_waits(self) -> int:
-        return self.long_waits or 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,7 +99,7 @@ class Outlier(Delays):
 
 
 @pytree_dataclass
-class Trace(Delays):
+class Trace(KnownSequence):
     """A recorded sequence: round t has delay ``delays[t - 1]`` in every run.
 
     The ring is made for all but the 64 longest delays; those are kept in a side list.
@@ -109,13 +112,6 @@ class Trace(Delays):
     delays: Numbers = whole_number(high=int(NEVER), axes="T")
     bound: int = static(default=None)
     long_waits: int = static(default=None)
-    shared: ClassVar[bool] = True
-    oblivious: ClassVar[bool] = True
-    noisy: ClassVar[bool] = False
-
-    @property
-    def _long_waits(self) -> int:
-        return self.long_waits or 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

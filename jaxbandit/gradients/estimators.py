@@ -83,13 +83,11 @@ def regret_gradient(
     :class:`jaxbandit.learners.base.ImportanceWeighted`) and delays that depend neither on arms nor on losses. Of the losses they
     need fields in which they are smooth (the means of Bernoulli, the gap of the stochastically constrained adversary, …). For
     all other numbers, among them those of delays, ``"paired"`` is used, and ``note`` states the reason. A warning is given once
-    where
-    the learner is the reason. Where a hyperparameter also decides which observations are skipped, only ``"paired"`` accounts for
+    where the learner is the reason. Where a hyperparameter also decides which observations are skipped, only ``"paired"`` accounts for
     these decisions; the other estimators hold them fixed. The threshold 16 of reduced variance is also covered by ``"jump"``.
 
     Args:
-      learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`; run i uses the same random
-      numbers.
+      learner, losses, delays, rounds, runs, key, seed, first_run: as in :func:`jaxbandit.simulate`, with the same random numbers.
       wrt: whose numbers: ``"learner"``, ``"losses"`` (means, gaps), ``"delays"`` (the mean delay, the probability that feedback
         arrives), or several of them. Required inputs of a learner (its ``max_delay``) stay fixed when the delays change.
       estimator: ``"jump"`` (also for None), ``"unbiased"`` (the jump tangent, corrected at randomly drawn actions by the same run
@@ -99,18 +97,15 @@ def regret_gradient(
       control_variates: use the known means of the loss estimates to narrow all errors; see :meth:`jaxbandit.Result.estimate`.
       step: of ``"paired"``, in the logarithm of positive numbers; those that are 0 move to ``step``. Numbers of a model between
         0 and 1 move by half of it, whole numbers always by one. None: 0.3 for a learner, 0.1 for a model. Means and gaps, in
-        which
-        the regret is curved on the scale of a gap, use this step and half of it, extrapolated to step 0. This takes
+        which the regret is curved on the scale of a gap, use this step and half of it, extrapolated to step 0. This takes
         four simulations. The error does not include the bias of the step; compare with a smaller one.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
         grows with √rounds, or forward mode, whose memory is constant. None: reverse from 8 numbers on. Errors are then over
         groups of runs, so use many runs.
       only: the numbers to differentiate in, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None:
-      all
-        but a learner's whole numbers.
+        all but a learner's whole numbers.
       verify: where a class of the learner, losses or delays is your own, compare ``"jump"`` or ``"unbiased"`` with ``"paired"`` on up
-        to 512 runs of 500 rounds, once for each class and its code. Where they disagree, ``"paired"`` is used and ``note`` states
-        it.
+        to 512 runs of 500 rounds, once for each class and its code. Where they disagree, ``"paired"`` is used, see ``note``.
       progress: show a progress bar, or move one that is shown already.
 
     Returns:
@@ -354,10 +349,9 @@ def _paired(work: Work, given: dict[Owner, Any], numbers: list[Parameter], recor
 def _apart(up: PerRun, down: PerRun) -> np.ndarray | None:
     """The difference ``[C, K, runs]`` of the two sides' control variates, from where many runs have diverged; None: nowhere.
 
-    Their difference has mean 0 as well. Until an arm or a loss differs, it is smooth in the number, as the regrets are. Only the
-    runs that diverge there make its mean 0. With few of these, a fit would treat the derivative itself as noise. The errors must
-    not
-    be narrowed then either: the few diverging runs, which a sample may not contain, are most of the variance.
+    Their difference has mean 0 as well. Until an arm or a loss differs, it is smooth in the number, as the regrets are. Only
+    the runs that diverge there make its mean 0. With few of these, a fit would treat the derivative itself as noise. The errors
+    must not be narrowed then either: the few diverging runs, which a sample may not contain, are most of the variance.
     """
     parted = (up.trail != down.trail).sum(1) >= max(PARTED, PARTED_FOR_ARM * up.features.shape[1])
     if not parted.any():

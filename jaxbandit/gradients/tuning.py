@@ -79,17 +79,16 @@ def tune(
       steps: the largest number of steps.
       runs: for each step and task.
       optimizer: from optax, on a dict of free numbers by name; ``optax.adam`` with a cosine schedule from 0.5 down if None.
-      only: the hyperparameters to tune, by name; None: all positive ones except required inputs (max_delay,
-        horizon, …), and those of ``constraints``.
+      only: the hyperparameters to tune, by name; None: all positive ones except required inputs (max_delay, horizon, …), and
+        those of ``constraints``.
       constraints: by name, ``"positive"`` (for all that are not named: steps in the logarithm), ``"simplex"`` (a list of
-        positive numbers with sum 1: steps in the logarithms, softmax) or ``"real"`` (any sign: steps in the number itself).
-        The range that a field declares, ``number(low=, high=)``, is kept as well.
-      goal: ``"mean"`` over the tasks, ``"worst"``, or a function of the regrets ``[tasks]`` that JAX can differentiate: weights,
-        such as ``lambda regrets: regrets[0] + 0.5 * regrets[1:].max()``, or a constraint by a penalty.
+        positive numbers with sum 1: steps in the logarithms, softmax) or ``"real"`` (any sign: steps in the number itself). The
+        range that a field declares, ``number(low=, high=)``, is kept as well.
+      goal: ``"mean"`` over the tasks, ``"worst"``, or a function of the regrets ``[tasks]`` that JAX can differentiate:
+        weights, such as ``lambda regrets: regrets[0] + 0.5 * regrets[1:].max()``, or a constraint by a penalty.
       tolerance: stop early once the interval shows that the last six steps gained less than this part of the regret over the
         six before them: the difference of their means and two standard errors; 0.01 is a good choice. None: make all steps.
-      file: where to keep the steps. If it exists, tuning resumes from it, bitwise identical to a run without
-        interruption.
+      file: where to keep the steps. If it exists, tuning resumes from it, bitwise identical to a run without interruption.
       estimator: of :func:`jaxbandit.regret_gradient`.
       fresh_runs: for the regret before and after, and for the audit; 2 or more.
       audit: compare the gradient with paired differences at the start, in the middle and at the end of the path, and warn if

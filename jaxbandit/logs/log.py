@@ -189,11 +189,9 @@ def load_log(
       scale: rewards such as revenue are divided by it, and those above 1 then count as 1. A scale just above most rewards lets
         learners distinguish arms; a scale equal to the one largest reward of a heavy tail makes all others look alike.
       window: the attribution window of a conversion: ``"7d"``, ``"36h"``, ``"90m"``, a ``timedelta``, or a number in the log's
-      unit.
-        Needed if any feedback time is empty.
+        unit. Needed if any feedback time is empty.
       unit: of times that are numbers: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; None: guessed from their size as times since
-        1970, actions and feedback together, and seconds if they are small. Other times are ISO 8601, with a zone in all rows or in
-        none.
+        1970, actions and feedback together, and seconds if they are small. Other times are ISO 8601, with a zone in all rows or none.
       time_format: the format of other dates, for ``datetime.strptime``: ``"%d.%m.%Y %H:%M"``.
       timezone: the zone of dates that have none: ``"UTC"``, ``"Europe/Berlin"``. Needed for local times if clocks changed.
       propensity: a column with the probability with which the arm of each row was drawn. Rates are then weighted by its inverse
@@ -264,8 +262,7 @@ def example() -> Path:
     """The path of an example log: 8,000 clicks on four campaigns in three weeks, with the times of their conversions.
 
     Its columns are ``campaign``, ``clicked_at`` and ``converted_at``. It is synthetic
-    (``experiments/delay_trace/make_clicks.py``);
-    no person's data is in it.
+    (``experiments/delay_trace/make_clicks.py``); no person's data is in it.
 
     >>> import jaxbandit as jb
     >>> log = jb.load_log(jb.logs.example(), arm="campaign", action="clicked_at", feedback="converted_at", window="7d")

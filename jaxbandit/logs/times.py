@@ -148,7 +148,11 @@ def _nanoseconds(place: str, value: Any, scale: int | None, form: TimeFormat, fo
     """One time; ``fold=1`` takes the second of two equal local times when clocks are set back."""
     kind = _kind(value, form)
     if kind == "unreadable":
-        right = f"times as in {form.pattern!r}" if form.pattern else "numbers, ISO 8601 (2026-03-01T09:30:00) or time_format="
+        right = (
+            f"times as in {form.pattern!r}"
+            if form.pattern
+            else "numbers, ISO 8601 (2026-03-01T09:30:00), or load_log with time_format="
+        )
         raise ValueError(f"{place} is not a timestamp; use {right}")
     if kind == "number":
         found = int(Decimal(str(value)) * (scale or 1))

@@ -61,9 +61,8 @@ def merge(
     """Put the parts of a sweep together, as one process would have written it.
 
     Every unit must be present and undamaged. All parts must agree on the spec, on the code of user-defined learners and models,
-    and on
-    the environment. Otherwise an error is raised and nothing is changed. Nothing is computed, so any host can merge. After an
-    interruption, call it again.
+    and on the environment. Otherwise an error is raised and nothing is changed. Nothing is computed, so any host can merge.
+    After an interruption, call it again.
 
     Args:
       folders: the folder that the parts were computed in, or several folders with parts or whole sweeps, which are read and stay as they are.

@@ -62,8 +62,7 @@ def sweep(
 ) -> Summary:
     """Compute a sweep into a folder; the same call resumes it after an interruption.
 
-    Every combination of learners, losses and delays is simulated for ``runs`` runs. Files in ``out`` are complete or absent, so
-    that a
+    Every combination of learners, losses and delays is simulated for ``runs`` runs. Files in ``out`` are complete or absent: a
     kill loses at most the current units. Results are bitwise identical for any devices, executor, order and interruptions.
 
     Args:
@@ -73,9 +72,8 @@ def sweep(
       executor: any ``concurrent.futures.Executor``, such as ``dask.distributed.Client().get_executor(pure=False)``; units are
         sent to it and files written here. By default all local devices work, in this process.
       workers: the number of units that the executor runs at once, where it does not report it.
-      unit_seconds: the target duration of a batch sent to a worker: long compared with the cost of sending, short enough that the
-      loss
-        of one is cheap.
+      unit_seconds: the target duration of a batch sent to a worker: long compared with the cost of sending, short enough that
+        the loss of one is cheap.
       memory: bytes that the process (with an executor: each worker) may use; limits how much is computed at once.
       states: in place of the spec's: keep the state of each block at the horizon, so that ``rounds`` can be raised later. Where
         it cannot be extended (the learner requires the horizon, or a trace ends there) it is not kept anyway.

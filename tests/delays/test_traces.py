@@ -68,21 +68,21 @@ def test_other_columns_and_a_byte_order_mark(tmp_path):
 
 
 WRONG = [  # the file, what must be said
-    ("shown,bought\n1,2\n", r"there is no column 'action_time'; name yours with action= \(the file has 'shown', 'bought'\)"),
+    ("shown,bought\n1,2\n", r"there is no column 'action_time'; name yours with action= \(the log has 'shown', 'bought'\)"),
     ("action_time,bought\n1,2\n", r"there is no column 'feedback_time'; name yours with feedback="),
-    ("", r"the file has none"),
-    ("action_time,feedback_time\n", r"the file has no rows"),
-    ("action_time,feedback_time\n1,2\n,3\n", r"line 3 has no action_time"),
-    ("action_time,feedback_time\n1,2\n5,3\n", r"in line 3 feedback_time lies before action_time"),
-    ("action_time,feedback_time\nsoon,3\n", r"action_time='soon' in line 2 is no time; use numbers or ISO 8601"),
-    ("action_time,feedback_time\n1,inf\n", r"feedback_time='inf' in line 2 is no time"),
+    ("", r"the file is empty; its first line names the columns"),
+    ("action_time,feedback_time\n", r"the log has no rows"),
+    ("action_time,feedback_time\n1,2\n,3\n", r"row 2 has no action_time"),
+    ("action_time,feedback_time\n1,2\n5,3\n", r"in row 2 feedback_time lies before action_time"),
+    ("action_time,feedback_time\nsoon,3\n", r"action_time='soon' in row 1 is not a timestamp; use numbers, ISO 8601"),
+    ("action_time,feedback_time\n1,inf\n", r"feedback_time='inf' in row 1 is not a timestamp"),
     ("action_time,feedback_time\n1,2026-01-01\n", r"written in several ways"),
     ("action_time,feedback_time\n2026-01-01,2026-01-02T00:00:00Z\n", r"written in several ways"),
     ("action_time,action_time,feedback_time\n1,1,2\n", r"there are 2 columns 'action_time'; rename all but one"),
     ("action_time,feedback_time\n1,2\n".encode("utf-16"), r"the file is UTF-16; save it as UTF-8"),
     ("action_time,feedback_time,\u00e9\n1,2,3\n".encode("latin-1"), r"is not UTF-8 \(is the file Latin-1\?\); save it as UTF-8"),
     ('action_time,feedback_time\n"1,2\n', r"the file is not CSV"),
-    (b"action_time,feedback_time\n1,2\x00\n", r"feedback_time='2.x00' in line 2 is no time"),
+    (b"action_time,feedback_time\n1,2\x00\n", r"feedback_time='2.x00' in row 1 is not a timestamp"),
 ]
 
 

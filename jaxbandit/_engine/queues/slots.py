@@ -286,9 +286,8 @@ def start(
 ) -> Arrivals:
     """An empty queue. ``state`` and ``play`` give the shapes of its entries, ``lead`` is the shape of the counts.
 
-    ``kind`` is "slots", "slots in turn" or "dense". ``lasting`` is the first delay that counts as missing where ``size`` rows end
-    at
-    the horizon, and ``logged`` means that such runs may be resumed.
+    ``kind`` is "slots", "slots in turn" or "dense". ``lasting`` is the first delay that counts as missing where ``size`` rows
+    end at the horizon, and ``logged`` means that such runs may be resumed.
     """
     play = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), play)
     brought = bring(observe, state, play, jnp.zeros(lead, bool), jnp.zeros((), jnp.int32))
