@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxbandit._core.fields import is_numeric, show, suggest
+from jaxbandit._core.fields import field_values, is_numeric, show, suggest
 from jaxbandit._io.files import checked_path
 from jaxbandit.sweeps.labels import class_name, distinct_by_fields, distinct_texts, is_number
 from jaxbandit.sweeps.recorded import LOG, FromLog, read_numbers
@@ -351,6 +351,5 @@ def _plain_numbers(value: Any) -> Any:
 
 def _inside(thing: Any) -> list[Any]:
     """The learners or models that are fields of another, or in a list in a field."""
-    values = [vars(thing)[field.name] for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []
-    flat = [inner for value in values for inner in (value if isinstance(value, tuple | list) else [value])]
+    flat = [inner for value in field_values(thing).values() for inner in (value if isinstance(value, tuple | list) else [value])]
     return [inner for inner in flat if dataclasses.is_dataclass(inner) and not isinstance(inner, type)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandit import delays, learners, losses
 from jaxbandit._core.display import short
-from jaxbandit._core.fields import is_numeric
+from jaxbandit._core.fields import field_values, is_numeric
 from jaxbandit._provenance.identity import FORMER_NAMES
 
 ORACLE: Any = "oracle"  # in a field of a learner: the true value of the cell; TOML files write the string
@@ -124,11 +124,8 @@ def describe(axis: str, thing: Any) -> dict[str, Any]:
     """Name and fields of an object as JSON can hold them; long arrays by shape only."""
     cls = type(thing)
     names = {known: name for name, known in CATALOGUE[axis].items()}
-    about: dict[str, Any] = {"name": names.get(cls, f"{cls.__module__}:{cls.__qualname__}")}
-    if dataclasses.is_dataclass(thing):
-        for field in dataclasses.fields(thing):
-            about[field.name] = _plain(axis, vars(thing)[field.name])
-    return about
+    about = {"name": names.get(cls, f"{cls.__module__}:{cls.__qualname__}")}
+    return about | {name: _plain(axis, value) for name, value in field_values(thing).items()}
 
 
 def _plain(axis: str, value: Any) -> Any:
