@@ -361,13 +361,13 @@ STORES = [
         _swap,
         "export copy all.nc",
         1,
-        "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed",
+        "this file belongs to another cell; run the sweep again .* to have it recomputed",
     ),
     (
         _swap,
         "report copy",
         1,
-        "this file belongs to another cell; run the sweep again (jb.sweep, `jaxbandit sweep`) to have it recomputed",
+        "this file belongs to another cell; run the sweep again .* to have it recomputed",
     ),
     (
         _unit_folder,
