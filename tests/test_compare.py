@@ -160,6 +160,8 @@ def test_until_decided_adds_runs_where_pairs_are_open(tmp_path):
     assert whole.reached
     assert whole.results[""]["far"].runs == 256 < whole.results[""]["one"].runs == whole.results[""]["two"].runs < 4000
     assert all(pair.significant for pair in whole.pairs)
+    again = jb.compare(whole.results[""])  # Student's test does not hold for runs that were added until it rejects
+    assert [dataclasses.astuple(pair) for pair in again.pairs] == [dataclasses.astuple(pair) for pair in whole.pairs]
     with pytest.warns(UserWarning, match="until=decided: not reached with runs=300; resume with more runs"):
         part = jb.compare(CLOSE, LOSSES, DELAYS, runs=300, **options)
     assert not part.reached

@@ -16,7 +16,7 @@ from jaxbandit.adversary.found import Step, WorstCase
 from jaxbandit.adversary.moves import climbed, evolved, mutated
 from jaxbandit.delays import Delays
 from jaxbandit.learners.base import LearnerLike
-from jaxbandit.losses import Losses, Table
+from jaxbandit.losses import AdaptiveLosses, Losses, Table
 
 GENERATIONS, STEPS, EDITS = 16, 20, 6  # of one epoch: of the evolution, of each climb, of the random edits
 RUNS_OF_EPOCH = 60_000  # about, for the progress bar
@@ -87,6 +87,8 @@ def worst_case(
             f"rounds={rounds}: a table has {rounds} × {num_arms} losses, and a search keeps several; "
             f"at most {MOST_NUMBERS // num_arms} rounds of {num_arms} arms"
         )
+    if isinstance(starts, str) or not np.iterable(starts):
+        raise TypeError(f"starts={show(starts)}: starts are a list of loss models or arrays [T, K]")
     tables = [_tabulated(start, place, rounds, num_arms) for place, start in enumerate(starts)]
     _check_one_value(learner, delays)
     with showing(progress, budget * RUNS_OF_EPOCH * rounds, f"worst case of {type(learner).__name__}") as bar:
@@ -143,6 +145,10 @@ def _tabulated(start: Any, place: int, rounds: int, num_arms: int) -> np.ndarray
             raise ValueError(f"{name}={show(start)}: it has {start.num_arms} arms, and num_arms={num_arms}")
         if start.length is not None and start.length < rounds:
             raise ValueError(f"{name}={show(start)}: it has {start.length} rounds, and rounds={rounds}; give a longer one")
+        if isinstance(start, AdaptiveLosses):
+            raise TypeError(f"{name}={show(start)}: its losses depend on the arms of the run; give an oblivious loss model")
+        if any(own_leaves(start)):
+            raise ValueError(f"{name}={show(start)}: it has numbers that differ between runs; give one number")
         return np.asarray(jax.vmap(start.prepare().expected)(jnp.arange(1, rounds + 1)), np.float32)
     if not is_numeric(start) or np.ndim(start) != 2 or np.shape(start)[1] != num_arms or np.shape(start)[0] < rounds:
         raise ValueError(

@@ -44,7 +44,7 @@ def compare(
     Runs with the same id face the same losses and delays, so that differences are paired. Results of different losses, delays
     or keys raise an error. P-values are corrected by Holm for all pairs in all environments.
 
-    With a fixed number of runs, intervals and p-values are Student's. With ``until`` they are those of confidence sequences
+    With a fixed number of runs, intervals and p-values are Student's. With ``until``, also of Results, they are those of confidence sequences
     (:mod:`jaxbandit.results.sequential`): they hold for any distribution of the regret and any number of looks, and
     the intervals hold for all pairs at once.
 

@@ -31,7 +31,13 @@ def gathered(given: object) -> Comparison:
     for name in others:
         _check_paired(first, name, samples, marks, rounds)
     results = {name: one for name, one in given.items() if isinstance(one, Result)}
-    return Comparison.of({"": samples}, rounds[first], {"": results} if results else {})
+    by_environment = {"": results} if results else {}
+    stopped = [one.stopping for one in results.values() if one.stopping is not None]
+    if not stopped:
+        return Comparison.of({"": samples}, rounds[first], by_environment)
+    # The numbers of runs were chosen by looking at the regrets, for which Student's test does not hold.
+    limits = {"": (stopped[0].least, stopped[0].most)}
+    return Comparison.of({"": samples}, rounds[first], by_environment, limits, until=stopped[0].until)
 
 
 def _is_dataset(given: Any) -> bool:

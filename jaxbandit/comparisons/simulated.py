@@ -18,7 +18,7 @@ from jaxbandit._provenance.identity import fingerprint
 from jaxbandit.results.comparison import Comparison, Sample, paired_differences, until_met
 from jaxbandit.results.result import Result
 from jaxbandit.results.sequential import looks
-from jaxbandit.results.stopping import Until
+from jaxbandit.results.stopping import Until, stopping
 
 Place = tuple[str, str]  # environment, learner
 
@@ -166,6 +166,10 @@ def _simulated_until(simulations: Simulations, until: Until, bar: _Bar) -> Compa
         active = list(dict.fromkeys((pair.environment, label) for pair in open_pairs for label in (pair.one, pair.other)))
         if not active:
             break
+    for (name, label), result in simulations.results.items():
+        open_here = any(pair.environment == name and label in (pair.one, pair.other) for pair in open_pairs)
+        found = dataclasses.replace(stopping(until, result.regret[-1], limits[name]), reached=not open_here)
+        simulations.results[name, label] = dataclasses.replace(result, stopping=found)
     return Comparison.of(samples, rounds, simulations.by_environment(), limits, until=str(until), reached=not open_pairs)
 
 

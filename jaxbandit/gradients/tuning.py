@@ -256,6 +256,8 @@ def check_tune(
         check_game(learner, *task, rounds)
     if not isinstance(goal, str):
         value: Any = goal(jnp.ones(len(tasks)))
+        if not is_numeric(value):
+            raise TypeError(f"goal={show(goal)}: of {len(tasks)} regrets it makes {show(value)}; it must make one number")
         if shape := jnp.shape(value):
             raise ValueError(
                 f"goal={show(goal)}: of {len(tasks)} regrets it makes an array of shape {shape}; it must make one number"

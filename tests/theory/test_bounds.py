@@ -213,3 +213,14 @@ def test_properties_of_buckets_of_falling_delays(delays, num_arms):
 def test_wrong_input_is_told_in_a_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("wrong", [None, "3", True, np.nan, -1])
+@pytest.mark.parametrize("name", ["num_signals", "rounds", "delay", "rate"])
+def test_bounds_of_states_name_what_is_not_a_number(name, wrong):
+    """Rejects a negative bound for a negative rate, and NaN for NaN."""
+    if (name, wrong) == ("rate", None):
+        return  # the rate of the learner
+    arguments = {"num_arms": 8, "num_signals": 4, "rounds": 1000, "delay": 5, name: wrong}
+    with pytest.raises(ValueError, match=rf"^{name}=.*: {name} is a number"):
+        theory.bounds.state_exp3_single(**arguments)

@@ -3,7 +3,7 @@
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxbandit._core.fields import show
+from jaxbandit._core.fields import is_numeric, show
 from jaxbandit.theory.bounds.base import Bound, make_bound
 from jaxbandit.theory.optimal_skipping import check_arms
 
@@ -18,7 +18,7 @@ def state_exp3(num_arms: int, num_signals: int, rounds: ArrayLike, delay: float)
     np.float64(2912.8)
     """
     check_arms(num_arms)
-    _check(num_signals=num_signals, delay=delay)
+    _check(num_signals=num_signals, rounds=rounds, delay=delay)
     copies = delay + 1
     rate = np.sqrt(2 * np.log(num_arms) * copies / (num_signals * np.asarray(rounds)))
     penalty, stability = copies * np.log(num_arms) / rate, rate * num_signals * np.asarray(rounds) / 2
@@ -47,7 +47,7 @@ def state_exp3_single(num_arms: int, num_signals: float, rounds: ArrayLike, dela
     Reference: Baghi, *Pooling and Drift in Delayed Bandits*, 2026, Theorem 1 and its proof (edition with an appendix on it).
     """
     check_arms(num_arms)
-    _check(num_signals=num_signals, delay=delay)
+    _check(num_signals=num_signals, rounds=rounds, delay=delay, **({} if rate is None else {"rate": rate}))
     if delay < 1:
         raise ValueError(f"delay={delay}: the bound is for fixed delays of 1 or more; use state_exp3 without delay")
     total = np.asarray(rounds)
@@ -74,7 +74,7 @@ def composite(num_arms: int, rounds: ArrayLike, delay: float) -> Bound:
     np.float64(200.0)
     """
     check_arms(num_arms)
-    _check(delay=delay)
+    _check(rounds=rounds, delay=delay)
     return make_bound(
         "order", "Cesa-Bianchi et al., JMLR 2022, abstract", total=np.sqrt((delay + 1) * num_arms * np.asarray(rounds))
     )
@@ -91,7 +91,7 @@ def limited_tracking(num_arms: int, rounds: ArrayLike, total_delay: ArrayLike, c
     array(200.)
     """
     check_arms(num_arms)
-    _check(capacity=capacity)
+    _check(rounds=rounds, total_delay=total_delay, capacity=capacity)
     total = np.asarray(total_delay, float)
     return make_bound(
         "order",
@@ -102,8 +102,13 @@ def limited_tracking(num_arms: int, rounds: ArrayLike, total_delay: ArrayLike, c
     )
 
 
-def _check(**given: float) -> None:
+LEAST = {"delay": 0, "total_delay": 0, "rate": 0}  # of other numbers: 1
+
+
+def _check(**given: ArrayLike) -> None:
     for name, value in given.items():
-        least = 0 if name == "delay" else 1
-        if not np.all(np.isfinite(value)) or np.any(np.asarray(value) < least):
-            raise ValueError(f"{name}={show(value)}: {name} is a number, {least} or more")
+        least = LEAST.get(name, 1)
+        array = np.asarray(value, float) if is_numeric(value) and np.asarray(value).dtype != bool else np.array(np.nan)
+        if not np.all(np.isfinite(array)) or np.any(array < least) or (name == "rate" and np.any(array == 0)):
+            words = "above 0" if name == "rate" else f"{least} or more"
+            raise ValueError(f"{name}={show(value)}: {name} is a number, {words}")
