@@ -13,7 +13,7 @@ from jax import lax
 from jaxbandit._core import arms, randomness
 from jaxbandit._core.fields import PyTree, float_dtype, pytree_dataclass, static
 from jaxbandit._engine.devices import memory
-from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted
+from jaxbandit.learners.base import Learner, Observation, Round, is_importance_weighted, propensity_of
 
 
 @pytree_dataclass
@@ -114,7 +114,7 @@ def propensity(setup: Setup, state: PyTree, inbox: Inbox, clock: Clock) -> jax.A
 
     The other arguments are those of the decision.
     """
-    known = setup.learner.propensity(deliver(setup, state, inbox), _round(setup, clock, set()), jnp.asarray(clock.forced))
+    known = propensity_of(setup.learner, deliver(setup, state, inbox), _round(setup, clock, set()), jnp.asarray(clock.forced))
     assert known is not None  # see has_costly_propensity
     return jnp.broadcast_to(known, setup.runs.shape)
 
@@ -127,7 +127,7 @@ def has_costly_propensity(setup: Setup, num_arms: int) -> bool:
     def attempt(setup: Setup) -> Any:
         state, round = start(setup, num_arms), _round(setup, first_clock(setup), asked)
         setup.learner.act(state, round)
-        known.append(setup.learner.propensity(state, round, jnp.zeros(setup.runs.shape, jnp.int32)) is not None)
+        known.append(propensity_of(setup.learner, state, round, jnp.zeros(setup.runs.shape, jnp.int32)) is not None)
 
     jax.eval_shape(attempt, setup)
     return "words" in asked and known[0]
@@ -170,7 +170,7 @@ def _decide(setup: Setup, state: PyTree, clock: Clock) -> tuple[Decision, Any]:
     probability = jnp.where(forced >= 0, 1, arms.pick(probabilities, drawn))
     propensity = probability
     if "words" in asked:
-        known = setup.learner.propensity(state, round, drawn) if setup.propensities else None
+        known = propensity_of(setup.learner, state, round, drawn) if setup.propensities else None
         propensity = jnp.where(forced >= 0, 1, jnp.nan if known is None else known).astype(probability.dtype)
     acted = setup.learner.played(acted, round, arm, probability)
     memo = jax.tree.map(lambda leaf: _with_runs(leaf, setup.runs.shape), memo)

@@ -294,6 +294,11 @@ def adds_at_arm(learner: Learner) -> bool:
     return learner._adds_at_arm and speaks_of(type(learner), "_adds_at_arm", "observe")
 
 
+def propensity_of(learner: Learner[State], state: State, round: Round, arm: jax.Array) -> jax.Array | None:
+    """:meth:`Learner.propensity`; None also where it was written for another ``act`` than the learner has."""
+    return learner.propensity(state, round, arm) if speaks_of(type(learner), "propensity", "act") else None
+
+
 def signals_read(learner: Learner) -> int:
     """How many different signals a learner reads, 0 for most."""
     return learner.num_signals if isinstance(learner, ReadsSignals) else 0

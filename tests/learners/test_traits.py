@@ -187,3 +187,18 @@ def test_traits_of_observe_are_not_inherited_by_another_observe():
     assert not adds_at_arm(Halved())
     assert adds_only(jb.DelayedExp3())
     assert adds_at_arm(jb.Exp3())
+
+
+@pytree_dataclass
+class Contrary(jb.DelayedThompson):
+    """Chooses the arm that Thompson sampling does not."""
+
+    def act(self, state, round):
+        probabilities, memo, state = super().act(state, round)
+        return probabilities[::-1], memo, state
+
+
+def test_a_propensity_of_another_act_is_not_reported():
+    """Rejects the propensities of Thompson sampling for a subclass that draws otherwise."""
+    assert np.isnan(jb.Agent(Contrary(), 2, seed=0).act().probability)
+    assert jb.Agent(jb.DelayedThompson(), 2, seed=0).act().probability == pytest.approx(0.5)
