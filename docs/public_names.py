@@ -25,7 +25,7 @@ GIVEN = {
     "Played",
 }
 GIVEN |= {"FTRL", "DifferentiableLosses", "ReadsSignals", "ShowsSignals", "TakesSums"}
-GIVEN |= {"AdaptiveLosses", "FullInformation", "ReadsDelays", "ShowsDelays"}
+GIVEN |= {"AdaptiveLosses", "FullInformation", "ReadsDelays", "ReadsStages", "ShowsDelays", "ShowsStages"}
 GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
 GIVEN |= {"WorstCase"}
 API = Path(__file__).parent / "api"

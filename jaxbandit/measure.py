@@ -17,6 +17,7 @@ from jaxbandit._core.arms import inner, one_hot, pick
 from jaxbandit._core.fields import PyTree, float_dtype, is_numeric, pytree_dataclass, show, static
 from jaxbandit._core.sums import Sum
 from jaxbandit.learners.base import Round
+from jaxbandit.losses.base import AdaptiveLosses
 
 
 class RoundInfo(NamedTuple):
@@ -161,6 +162,46 @@ class DynamicRegret:
 
     def read(self, state: PyTree) -> dict[str, jax.Array]:
         return {"dynamic_regret": state.value + state.error}
+
+
+@pytree_dataclass
+class PolicyRegret:
+    """Policy regret against an adaptive adversary: reads ``policy_regret [C, runs]``.
+
+    .. math:: \\sum_{s \\le t} \\langle x_s, m_s \\rangle - \\min_i \\sum_{s \\le t} m_{s,i}(i, \\ldots, i)
+
+    where :math:`m_{s,i}(i, \\ldots, i)` is the mean loss of arm i in round s if arm i was chosen in all rounds before. The adversary
+    therefore reacts to the comparator as well, which the regret of ``simulate`` does not do.
+
+    >>> import jaxbandit as jb
+    >>> game = jb.losses.RepeatedGame([[0.2, 1.0], [0.6, 0.6]], rate=0.5)  # the opponent learns to punish arm 0
+    >>> result = jb.simulate(jb.TsallisINF(), game, jb.delays.Fixed(5), rounds=500, runs=64, seed=0,
+    ...                      measure=[jb.measure.PolicyRegret()])
+    >>> bool(result.measured["policy_regret"][-1].mean() < result.regret[-1].mean())
+    True
+
+    Reference: Arora, Dekel & Tewari, *Online Bandit Learning against an Adaptive Adversary: from Regret to Policy Regret*, ICML 2012.
+    """
+
+    losses: AdaptiveLosses | None = None  # those of the simulation, which sets them
+
+    def init(self, num_arms: int, runs_shape: tuple[int, ...]) -> Any:
+        # The comparators are one run for each arm.
+        assert self.losses is not None
+        return Sum.zero(runs_shape), Sum.zero((num_arms,)), self.losses.init((num_arms,))
+
+    def update(self, state: PyTree, info: RoundInfo) -> Any:
+        assert self.losses is not None
+        suffered, constant, adversary = state
+        every = jnp.arange(constant.value.shape[0], dtype=jnp.int32)
+        alone = jnp.diagonal(jnp.broadcast_to(self.losses.expected_after(adversary, info.t), (every.size, every.size)))
+        suffered = suffered.add(inner(info.probabilities, info.means))
+        return suffered, constant.add(alone), self.losses.update(adversary, info.t, every)
+
+    def read(self, state: PyTree) -> dict[str, jax.Array]:
+        suffered, constant, _ = state
+        best = jnp.min(constant.value + constant.error)
+        return {"policy_regret": (suffered.value - best) + suffered.error}
 
 
 @pytree_dataclass

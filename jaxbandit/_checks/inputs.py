@@ -146,8 +146,9 @@ def _check_shape_of_feedback(learner: Any, losses: Losses, delays: Delays) -> No
             f"give jb.delays.KnownAtAction({law}(…))"
         )
     outcomes = len(losses.stage_delays) if isinstance(losses, ShowsStages) else 0
-    if is_a(full, FullInformation) and (shown or outcomes or delays._shares() is not None):
-        part = f"losses={type(losses).__name__}" if shown or outcomes else f"delays={type(delays).__name__}"
+    before_loss = read or stages_read(full)
+    if is_a(full, FullInformation) and (before_loss or delays._shares() is not None):
+        part = f"learner={name}" if before_loss else f"delays={type(delays).__name__}"
         raise ValueError(
             f"{part}(…): {name} observes the losses of all arms, without intermediate observations or shares of losses"
         )

@@ -18,7 +18,7 @@ from jaxbandit._core.fields import float_dtype, is_concrete
 from jaxbandit._engine.game import Game
 from jaxbandit._provenance.identity import fingerprint, with_key
 from jaxbandit.losses import AdaptiveLosses
-from jaxbandit.measure import BestArm, Trajectory, check_measure
+from jaxbandit.measure import BestArm, PolicyRegret, Trajectory, check_measure
 
 
 def checked_game(
@@ -52,9 +52,12 @@ def checked_game(
                     f"measure=[{type(one).__name__}(…)]: it requires mean losses that are the same in all runs, and those of "
                     f"{type(losses).__name__} depend on the arms of each run; leave it out"
                 )
+    measure = tuple(_with_losses(one, losses) if isinstance(one, PolicyRegret) else one for one in measure)
     # The chosen runs and rounds are not part of the program.
     measure = tuple(Trajectory() if isinstance(one, Trajectory) else one for one in measure)
     own = values_for_each_run(learner, losses, delays, runs) if values_per_run and runs is not None else []
+    if own and any(own[1]) and any(isinstance(one, PolicyRegret) for one in measure):
+        raise ValueError("measure=[PolicyRegret()]: the losses have values for each run; simulate each of them by itself")
     check_game(learner, losses, delays, rounds, int(runs) if runs is not None and any(map(any, own)) else None)
     first = jnp.uint32(int(first_run)) if is_concrete(first_run) else first_run.astype(jnp.uint32)
     run_ids = first if runs is None else first + jnp.arange(int(runs), dtype=jnp.uint32)
@@ -121,3 +124,12 @@ def identified_game(
     ids = np.arange(int(first_run), int(first_run) + int(runs), dtype=np.uint32)
     game = dataclasses.replace(known.game, streams=randomness.streams(key), runs=ids)
     return game, known.flags, with_key(known.identity, key)
+
+
+def _with_losses(one: PolicyRegret, losses: Any) -> PolicyRegret:
+    """The measurement with the adversary that its comparators meet."""
+    if not isinstance(losses, AdaptiveLosses):
+        raise ValueError(
+            f"measure=[PolicyRegret()]: {type(losses).__name__} does not react to arms, so that policy regret is the regret; leave it out"
+        )
+    return dataclasses.replace(one, losses=losses.prepare())

@@ -86,8 +86,9 @@ class AdaptiveLosses(Losses):
     :meth:`Losses.sample`.
 
     The regret compares with the best fixed arm on the realised sequence of mean losses:
-    :math:`\\sum_t \\langle x_t, m_t \\rangle - \\min_i \\sum_t m_{t,i}`, where :math:`m_t` depends on the arms that were chosen. Policy
-    regret, in which the comparator is charged the losses that the adversary would have chosen against it, is not computed.
+    :math:`\\sum_t \\langle x_t, m_t \\rangle - \\min_i \\sum_t m_{t,i}`, where :math:`m_t` depends on the arms that were chosen. For
+    policy regret the comparator is charged the losses that the adversary would have chosen against it:
+    :class:`jaxbandit.measure.PolicyRegret`.
     """
 
     def init(self, runs_shape: tuple[int, ...]) -> PyTree:

@@ -1,5 +1,7 @@
 """Full information with delays: what is observed, Hedge against a program in float64, and the lower-bound games in the engine."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import theory
-from jaxbandit.extend import FullInformation, float_dtype, one_hot, pytree_dataclass
+from jaxbandit.extend import FullInformation, ReadsSignals, float_dtype, one_hot, pytree_dataclass
 
 D = jb.delays
 
@@ -158,6 +160,41 @@ def test_rollout_simulate_vmap_and_grad():
         assert float(many[1]) == pytest.approx(float(regret(1.0, 3)), rel=1e-9)
 
 
+@pytree_dataclass
+class Adder(FullInformation):
+    """Adds up the losses of all arms."""
+
+    def init(self, num_arms, runs_shape):
+        return jnp.zeros((num_arms, *runs_shape))
+
+    def act(self, state, round):
+        return jnp.full(state.shape, 1 / state.shape[0]), (), state
+
+    def observe(self, state, observation):
+        return state + jnp.where(observation.arrived, observation.losses, 0)
+
+
+@pytree_dataclass
+class Both(Adder, ReadsSignals):
+    num_signals: ClassVar[int] = 2
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "losses",
+    [
+        jb.losses.IntermediateStates([[0.5, 0.5], [0.9, 0.1]], jb.losses.Bernoulli([0.2, 0.8])),
+        jb.losses.Funnel([[0.5, 0.4], [0.9, 0.2]]),
+    ],
+    ids=["states", "funnel"],
+)
+def test_losses_with_outcomes_before_them(losses):
+    """A learner that does not read states or outcomes observes all losses: 5 standard errors of their means."""
+    played = jb.rollout(Adder(), losses, D.Fixed(0), rounds=200, runs=64, seed=0)
+    mean, found = np.asarray(losses.expected(1)), np.asarray(played.learner_state).mean(1) / 200
+    assert np.all(np.abs(found - mean) < 5 * np.sqrt(mean * (1 - mean) / (200 * 64)))
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -178,8 +215,8 @@ def test_rollout_simulate_vmap_and_grad():
             r"delays=CompositeFeedback\(…\): DelayedHedge observes the losses of all arms",
         ),
         (
-            lambda: simulated(jb.DelayedHedge(), losses=jb.losses.IntermediateStates(np.eye(2), jb.losses.Bernoulli([0.1, 0.9]))),
-            r"losses=IntermediateStates\(…\): DelayedHedge observes the losses of all arms",
+            lambda: simulated(Both(), losses=jb.losses.IntermediateStates(np.eye(2), jb.losses.Bernoulli([0.1, 0.9]))),
+            r"learner=Both\(…\): Both observes the losses of all arms, without intermediate observations",
         ),
     ],
 )

@@ -328,11 +328,10 @@ def simulated(learner, losses, delays=None):
         (simulated(jb.Uniform(), L.Funnel([[0.1, 1.2], [0.1, 0.2]])), r"losses\.Funnel\(rates=\[\[0\.1, 1\.2\]"),
         (simulated(jb.Uniform(), L.Funnel([[0.1, 0.2], [0.1, 0.2]], [D.Fixed(1)] * 2)), r"2 delay models for 2 stages; give 1"),
         (simulated(jb.Uniform(), L.Funnel([[0.1, 0.2], [0.1, 0.2]], [3])), r"delays is a list of delay models"),
-        (simulated(jb.DelayedHedge(), TWO), r"losses=Funnel\(…\): DelayedHedge observes the losses of all arms"),
         (simulated(jb.BOLD(jb.ProgressiveThompson(), 2), TWO), r"ProgressiveThompson requires outcomes before the loss"),
         (lambda: jb.Agent(jb.ProgressiveThompson(), 2, seed=0), r"ProgressiveThompson requires outcomes before the loss"),
     ],
-    ids=["none", "three", "lengths", "symmetric", "singular", "rate", "delays", "no delays", "all arms", "wrapped", "agent"],
+    ids=["none", "three", "lengths", "symmetric", "singular", "rate", "delays", "no delays", "wrapped", "agent"],
 )
 def test_errors_name_the_argument(call, words):
     with pytest.raises((ValueError, TypeError), match=words):

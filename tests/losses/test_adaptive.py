@@ -129,6 +129,33 @@ def test_full_information_against_an_adaptive_adversary():
     assert game.regret[-1].max() < jb.theory.bounds.delayed_hedge(np.full(300, 4), num_arms=3).total
 
 
+@pytest.mark.thorough
+def test_policy_regret():
+    """Against the program in NumPy. Rejects comparators that meet the losses of the run, and a state lost between two calls."""
+    options = {"runs": 3, "seed": 2, "measure": [jb.measure.PolicyRegret(), jb.measure.Trajectory()]}
+    whole = jb.simulate(jb.TsallisINF(), Retaliation(), D.Fixed(2), rounds=30, record=[20, 30], **options)
+    _, means = followed(whole.trajectory, lambda last: np.where(np.arange(3) == last, 0.9, 0.2), lambda: -1, lambda _, arm: arm)
+    suffered = (np.asarray(whole.trajectory.probabilities, np.float64) * means).sum((0, 1))
+    policy = np.asarray(whole.measured["policy_regret"])
+    np.testing.assert_allclose(policy[-1], suffered - (0.2 + 29 * 0.9), atol=1e-4)
+    first = jb.simulate(jb.TsallisINF(), Retaliation(), D.Fixed(2), rounds=20, record=[20], **options)
+    np.testing.assert_array_equal(first.measured["policy_regret"][-1], policy[0])
+    resumed = jb.simulate(jb.TsallisINF(), Retaliation(), D.Fixed(2), rounds=30, record=[30], resume=first, **options)
+    np.testing.assert_array_equal(resumed.measured["policy_regret"][-1], policy[-1])
+
+
+@pytest.mark.thorough
+def test_policy_regret_in_a_batch_of_adversaries():
+    def end(high):
+        measure = [jb.measure.PolicyRegret()]
+        return jb.rollout(
+            jb.TsallisINF(), Retaliation(high=high), D.Fixed(2), rounds=30, runs=3, seed=2, measure=measure
+        ).measured["policy_regret"][-1]
+
+    together, apart = jax.vmap(end)(jnp.array([0.5, 0.9])), [end(0.5), end(0.9)]
+    np.testing.assert_allclose(together, apart, atol=1e-4)
+
+
 def test_measurements():
     """Rejects the smallest mean of all runs in place of each run's own, and a formula with one best arm for all runs."""
     measure = [jb.measure.DynamicRegret(), jb.ControlVariates()]
@@ -189,6 +216,19 @@ def game(losses):
             lambda: jb.regret_gradient(jb.Exp3(), Retaliation(), D.Fixed(1), rounds=5, runs=2, seed=0),
             TypeError,
             r"losses=Retaliation\(…\): the losses depend on the arms of the run, and no estimator of the gradient",
+        ),
+        (
+            lambda: jb.simulate(
+                jb.Exp3(),
+                jb.losses.Bernoulli([0.1, 0.2]),
+                D.Fixed(1),
+                rounds=5,
+                runs=2,
+                seed=0,
+                measure=[jb.measure.PolicyRegret()],
+            ),
+            ValueError,
+            r"PolicyRegret\(\)\]: Bernoulli does not react to arms",
         ),
         (lambda: jb.losses.RepeatedGame(MATRIX).expected(1), TypeError, r"mean losses depend on past arms"),
     ],
