@@ -1,7 +1,7 @@
 """What a user gets who prepares nothing: speed, start, small simulations, memory, compilation. Markdown tables.
 
     python -m experiments.bench.calls            # all of them, one to two minutes
-    python -m experiments.bench.calls small      # one of: default, first, small, memory, compiling
+    python -m experiments.bench.calls small      # one of: default, first, small, memory, compiling, loop
     python -m experiments.bench.calls --quick    # small sizes, to see that it works
 
 Every row is measured in a fresh interpreter without environment variables of ours. Times are processor time unless they say wall time.
@@ -182,7 +182,31 @@ begun, began = used(), wall()
     return table(title, ["", "wall time, s", "processor time, s"], rows)
 
 
-TABLES: dict[str, Callable[[bool], str]] = {one.__name__: one for one in (default, first, small, memory, compiling)}
+def loop(quick: bool) -> str:
+    """A loop over many small simulations: without programs on disk, and with those of an earlier process."""
+    program = f"""
+learners = [getattr(jb, name)() for name in ("DelayedExp3", "TsallisINF", "DelayedUCB1", "Exp3", "KLUCB", "ZimmertSeldin")]
+losses = [jb.losses.Bernoulli([0.3] + [0.5] * more) for more in (1, 2, 4)]
+delays = [jb.delays.Fixed(5), jb.delays.Fixed(50), jb.delays.Geometric(5.0), jb.delays.Geometric(50.0)]
+delays += [jb.delays.UniformRandom(0, 10), jb.delays.UniformRandom(0, 100)]
+games = [(one, law, delay) for one in learners for law in losses for delay in delays][:{6 if quick else None}]
+for game in games: jb.simulate(*game, rounds=200, runs=64, seed=0)
+print(json.dumps({{'seconds': used(), 'count': len(games)}}))
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        cached = f"import jaxbandit as jb\njb.cache_programs({folder!r})\n"
+        found = [measured(before + program) for before in ("import jaxbandit as jb\n", cached, cached)]
+    names = ["without `jb.cache_programs()`", "with it, the first process", "with it, a later process"]
+    rows = [[name, one["seconds"]] for name, one in zip(names, found, strict=True)]
+    count = found[0]["count"]
+    return table(
+        f"A loop of {count} simulations of 64 runs x 200 rounds, seconds of processor time, imports included",
+        ["", "seconds"],
+        rows,
+    )
+
+
+TABLES: dict[str, Callable[[bool], str]] = {one.__name__: one for one in (default, first, small, memory, compiling, loop)}
 
 
 def main() -> None:
