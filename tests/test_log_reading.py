@@ -157,3 +157,37 @@ def test_the_summary_has_delays_by_arm_with_their_unit(tmp_path):
     assert "2 days" in text
     assert "2 hours" in text
     assert "a window of 3 days is 72 rounds" in text
+
+
+def test_propensities_that_do_not_match_the_log(tmp_path):
+    """Arms drawn evenly: probabilities of 1/2 pass; 0.9 and 0.1 cannot be right; one of 1e-9 leaves an arm a single row."""
+    random = np.random.default_rng(0)
+    rows = [("ab"[random.integers(2)], 60 * i, 60 * i + 30 if i % 5 == 0 else None) for i in range(1000)]
+
+    def cautions(propensity):
+        text = table([(*row, propensity(*row[:2])) for row in rows], "ad,shown,bought,chance")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return load(tmp_path / "log.csv", text, window="5m", propensity="chance").cautions
+
+    assert cautions(lambda arm, _: 0.5) == ()
+    (swapped,) = cautions(lambda arm, _: 0.9 if arm == "a" else 0.1)
+    assert "but the log has 1,000 rows" in swapped
+    (*_, tiny) = cautions(lambda arm, time: 1e-9 if time == 60 * 7 else 0.5)
+    assert "with the weight of 1" in tiny
+
+
+def test_a_window_nearly_as_long_as_the_log(tmp_path):
+    rows = [("ab"[i % 2], 60 * i, 60 * i + 30 if i % 5 == 0 else None) for i in range(400)]
+    with pytest.warns(UserWarning, match="closes within the log for 20 of 400 rows only"):
+        log = load(tmp_path / "log.csv", table(rows), window=f"{380 * 60}s")
+    assert log.unknown > 300
+
+
+def test_rewards_of_zero_are_no_basis_for_advice(tmp_path):
+    rows = [("ab"[i % 2], 60 * i, 60 * i + 30 if i % 5 == 0 else None, 0) for i in range(400)]
+    log = load(tmp_path / "log.csv", table(rows, "ad,shown,bought,paid"), window="5m", reward="paid")
+    with pytest.raises(ValueError, match="no row whose window closed within the log has a reward"):
+        jb.advise(log)
+    with pytest.raises(ValueError, match="paid='-1' in row 1 is not a number of 0 or more"):
+        load(tmp_path / "log.csv", table([("a", 0, 1, -1)], "ad,shown,bought,paid"), window="5m", reward="paid", scale=2)

@@ -177,19 +177,22 @@ class TsallisINF(Uniform):
         self.total += self.calendar[t]
 
 
+def age_edges(window, bins=16):
+    """The edges of the bins of age of the learned delay curve, in rounds: squares, so that short delays are resolved."""
+    squares = [max(round(window * (i / bins) ** 2), min(i, window)) for i in range(bins + 1)]
+    return np.array(sorted(set(squares)))
+
+
 class Censored(Uniform):
     """Outstanding actions by age and arm, and one step of the EM algorithm for rates and the delay curve before each decision.
 
     Ages are in rounds, in bins with the edges ``edges``.
     """
 
-    BINS = 16
-
     def __init__(self, arms, runs, rounds, window):
         super().__init__(arms, runs)
         self.window = window
-        squares = [max(round(window * (i / self.BINS) ** 2), min(i, window)) for i in range(self.BINS + 1)]
-        self.edges = np.array(sorted(set(squares)))
+        self.edges = age_edges(window)
         bins = len(self.edges) - 1
         self.arm, self.due = np.zeros((rounds + 1, runs), int), np.zeros((rounds + 1, runs), np.int32)
         self.reward = np.zeros((rounds + 1, runs))

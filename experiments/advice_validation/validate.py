@@ -1,8 +1,9 @@
 """Is the advice true? Random environments with known truth: a log of each, the advice, and the regret of the advised learner.
 
 An environment has 2 to 50 arms, conversion rates, delays by arm and outcome, a window, and a logging policy; some have revenue in place
-of conversions, and some report failures before the window closes. A log is drawn from it and handed to ``jb.advise``. The true regret of every candidate is measured by the NumPy simulator
-beside this file, which shares no code with the library.
+of conversions, and some report failures before the window closes. A log is drawn from it and handed to ``jb.advise``. The true regret
+of every candidate is measured by the simulator beside this file, which shares no code with the library: simulator.py in NumPy, and the
+same in C for speed. Several processes with different ``--arms`` may share a folder.
 
     python experiments/advice_validation/validate.py --out FOLDER --environments 200    # resumes where it was stopped
     python experiments/advice_validation/validate.py --out FOLDER --report        # the table; --figure FILE for the figure
@@ -11,12 +12,14 @@ beside this file, which shares no code with the library.
 import argparse
 import csv
 import json
+import tempfile
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from simulator import LEARNERS, Environment, regrets, true_means
+from compiled import regrets
+from simulator import LEARNERS, Environment, true_means
 
 import jaxbandit as jb
 
@@ -71,21 +74,35 @@ def write_log(env, random, path):
     return policy, rows
 
 
-def validate(index, folder):
-    """One environment: everything that is measured, as a dictionary."""
+def environment_with_log(index):
+    """An environment, its log, the logging policy, the number of rows, and how many logs were refused before."""
     random, refused = np.random.default_rng((2026, index)), 0
     while True:
         env = environment(random)
-        policy, rows = write_log(env, random, folder / "log.csv")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                log = jb.load_log(folder / "log.csv", arm="arm", window=86400 * env.window, reward="value")
-            if len(log.arms) == len(env.rates) and log.converted:
-                break
-        except ValueError:
-            pass
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            policy, rows = write_log(env, random, f"{folder}/log.csv")
+            try:
+                log = jb.load_log(f"{folder}/log.csv", arm="arm", window=86400 * env.window, reward="value")
+                if len(log.arms) == len(env.rates) and log.outcomes.converted.any():
+                    return env, log, policy, rows, refused
+            except ValueError:
+                pass
         refused += 1  # a log without advice, or without one of the arms: draw another
+
+
+def true_regrets(env, window, index):
+    """Learner and constants -> mean regret and its standard error; ``window`` is that of the learned delay curves, in rounds."""
+    found = {}
+    for place, label in enumerate(LEARNERS):
+        for constants, lost in regrets(env, label, window, TRUE_RUNS, (index, place)).items():
+            found[f"{label}|{constants}"] = (float(lost.mean()), float(lost.std(ddof=1) / np.sqrt(TRUE_RUNS)))
+    return found
+
+
+def validate(index):
+    """One environment: everything that is measured, as a dictionary."""
+    env, log, policy, rows, refused = environment_with_log(index)
     begin, answers = time.process_time(), []
 
     def keep(answer):
@@ -97,10 +114,7 @@ def validate(index, folder):
         jb.advise(log, rounds=ROUNDS, runs=RUNS, seed=index, learners=list(LEARNERS), on_answer=keep)
     except Final:
         advice = answers[-1]
-    seconds, truth = time.process_time() - begin, {}
-    for place, label in enumerate(LEARNERS):
-        for constants, lost in regrets(env, label, advice.chosen["censored-kl-ucb"][1].window, TRUE_RUNS, (index, place)).items():
-            truth[f"{label}|{constants}"] = (float(lost.mean()), float(lost.std(ddof=1) / np.sqrt(TRUE_RUNS)))
+    seconds, learned = time.process_time() - begin, advice.chosen["censored-kl-ucb"][1].window
     label = advice.recommended or "uniform"
     standing = next(one for one in advice.ranking() if one.label == label)
     baseline = next(one for one in advice.ranking() if one.label == "uniform")
@@ -122,7 +136,8 @@ def validate(index, folder):
         "uniform_truth": float(ROUNDS * (means.max() - means.mean())),
         "warned": advice.recommended is None or any(text.startswith("Warning") for text in advice.summary()),
         "risk": advice.risk(label),
-        "truth": truth,
+        "truth": true_regrets(env, learned, index),
+        "learned": learned,
         "seconds": seconds,
     }
 
@@ -201,10 +216,22 @@ def read(file):
     return [found[index] for index in sorted(found)]
 
 
+def order(environments, arms, block=50):
+    """Indices with these numbers of arms: in blocks, and within a block environments with the same compiled programs together."""
+
+    def shape(index):
+        env = environment(np.random.default_rng((2026, index)))
+        return len(env.rates), bool((env.values == 1).all()), env.window > 200
+
+    chosen = [index for index in range(environments) if shape(index)[0] in arms]
+    return sorted(chosen, key=lambda index: (index // block, *shape(index), index))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--environments", type=int, default=200)
+    parser.add_argument("--arms", type=int, nargs="*", default=ARMS, help="only environments with these numbers of arms")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
@@ -213,9 +240,9 @@ def main():
     found = read(file)
     if not (options.report or options.figure):
         done = {one["index"] for one in found}
-        for index in range(options.environments):
+        for index in order(options.environments, options.arms):
             if index not in done:
-                found.append(validate(index, options.out))
+                found.append(validate(index))
                 with open(file, "a") as lines:  # a line is complete or, after an interruption, ignored
                     lines.write(f"\n{json.dumps(found[-1])}\n")
     report(found)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxbandit._checks.inputs import check_rounds, check_runs, given_key
@@ -16,10 +17,12 @@ from jaxbandit._core.fields import show
 from jaxbandit._engine.simulation import simulate
 from jaxbandit._io.files import write_whole
 from jaxbandit._io.progress import Progress
+from jaxbandit._provenance.identity import fingerprint
 from jaxbandit._version import __version__
 from jaxbandit.advice.candidates import LEFT_OUT, TRIED, UNIFORM, burn_in, candidates
 from jaxbandit.advice.result import Advice, Runs
 from jaxbandit.advice.scenarios import PHASES, Scenario, scenarios
+from jaxbandit.learners.base import Learner, LearnerLike
 from jaxbandit.logs import Log
 
 MOST_ROUNDS = 20_000  # of a longer log, unless given
@@ -28,6 +31,7 @@ LEAST_RUNS = 8
 RECORDED = 24
 SCREENED = 256  # runs of each learner in the first stage
 FINALISTS = 5  # learners that are simulated in all scenarios, besides the uniform baseline
+LONGEST_LABEL = 40  # characters
 FIRST_ANSWER = 4  # learners after which there is a first answer
 
 
@@ -37,7 +41,7 @@ def advise(
     rounds: int | None = None,
     runs: int = 512,
     seed: int = 0,
-    learners: Sequence[str] | None = None,
+    learners: Sequence[str | LearnerLike] | None = None,
     seconds: float | None = None,
     resume: str | os.PathLike | None = None,
     on_answer: Callable[[Advice], None] | None = None,
@@ -59,7 +63,8 @@ def advise(
       rounds: the number of decisions that are simulated; by default as many as the log has, at most 20,000.
       runs: the number of runs of the finalists, at least 8; two consecutive runs share a draw of rates and delays.
       seed: random seed; the same seed gives the same advice, unless ``seconds`` ends it early.
-      learners: labels of the learners to compare, such as ``["thompson", "ucb1"]``; by default all that suit a log.
+      learners: labels of the learners to compare, such as ``["thompson", "ucb1"]``; by default all that suit a log. A learner of your
+        own is compared with its constants as they are: ``["thompson", MyLearner(0.1)]``.
       seconds: begin no further simulation after this time. Learners that were not simulated are listed.
       resume: a file in which finished simulations are kept. The same call with the same file continues after an interruption.
       on_answer: called with preliminary advice after the first four learners and after each stage.
@@ -78,13 +83,15 @@ def advise(
         raise ValueError(
             f"rounds={rounds}, runs={runs}: advice needs {LEAST_ROUNDS} rounds or more, and {LEAST_RUNS} runs or more"
         )
-    wrong = [label for label in learners or () if label not in TRIED]
-    if wrong or (learners is not None and not learners):
-        raise ValueError(f"learners={show(learners)}: give labels out of {', '.join(TRIED)}")
+    asked = list(learners) if isinstance(learners, Sequence) and not isinstance(learners, str) else []
+    own = {_label(one): one for one in asked if isinstance(one, Learner)}
+    labels = [one for one in asked if not isinstance(one, Learner)]
+    if learners is not None and (not asked or not set(map(str, labels)) <= set(TRIED)):
+        raise ValueError(f"learners={show(learners)}: give a list of learners of your own or labels out of {', '.join(TRIED)}")
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds={show(seconds)}: give a number above 0, or None for no limit")
-    labels = None if learners is None else list(dict.fromkeys([UNIFORM, *learners]))
-    players = candidates(_facts(log, rounds), labels)
+    players = candidates(_facts(log, rounds), None if learners is None else [UNIFORM, *labels])
+    players |= {label: [("", one)] for label, one in own.items()}
     with Progress(progress, _planned(players, log) * rounds * SCREENED, "advice") as bar:
         contest = _Contest(log, rounds, runs, seed, players, seconds, resume, on_answer, bar)
         contest.hold()
@@ -99,13 +106,28 @@ def check_log(log: object) -> None:
         raise ValueError(
             f"the log has one arm, {log.arms[0]!r}; there is nothing to choose (arm= names the column with the choice)"
         )
-    if log.converted == 0:
-        raise ValueError("no row has feedback within the window=, so that all arms look the same; is it too short?")
     if log.converted == log.rounds and np.ptp(log.rows.losses) == 0:
         raise ValueError(
             "every row has feedback, and all of it is the same; name a column with loss= or reward=, or give a window= if late "
             "feedback counts as none"
         )
+    if not log.outcomes.converted.any():
+        raise ValueError(
+            "no row whose window closed within the log has a reward, so that all arms look the same; is window= too short, or nearly as "
+            "long as the log?"
+        )
+
+
+def _label(learner: LearnerLike) -> str:
+    """The label of a user's learner: as it is displayed, unless that is long."""
+    text = repr(learner)
+    return text if len(text) <= LONGEST_LABEL else type(learner).__name__
+
+
+def _identity(learner: LearnerLike) -> str:
+    """A digest of a user's learner: its class, numbers and code."""
+    found = fingerprint(learner, None, None, jax.random.key(0))
+    return found["learner"] + found["learner code"]
 
 
 def _facts(log: Log, rounds: int) -> dict[str, float]:
@@ -183,7 +205,7 @@ class _Contest:
         return [label for label in order if label != UNIFORM][:count]
 
     def _play(self, label: str, constants: str, learner: Any, future: Scenario, first_run: int) -> Runs:
-        name = f"{future.name}|{label}|{constants}|{first_run}"
+        name = f"{future.name}|{label}|{constants}|{first_run}{'' if label in TRIED else f'|{_identity(learner)}'}"
         runs = len(future.best)
         regret, recorded = self.kept.get(name), self.kept.get("rounds")
         if regret is None or recorded is None:

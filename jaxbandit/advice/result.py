@@ -83,9 +83,13 @@ class Advice:
         return {
             scenario.name: {
                 label: runs.lost
-                for label, runs in {**(self.screened if scenario.name == first else {}), **self.final[scenario.name]}.items()
+                for label, runs in {
+                    **(self.screened if scenario.name == first else {}),
+                    **self.final.get(scenario.name, {}),
+                }.items()
             }
             for scenario in self.scenarios
+            if scenario.name == first or scenario.name in self.final  # advice that ended early has not simulated all
         }
 
     @property
@@ -242,11 +246,11 @@ class Advice:
             meaning = f"when a reward such as {typical} arrives"
         closing = "agent.observe(agent.act().id, reward=0.0)  # a decision without a conversion"
         if log.window is not None:
-            closing = f"agent.close_window({log.window / 1e9:g})  # regularly: reward 0 after {duration(log.window)} without a conversion"
+            closing = f"agent.close_window({log.window / 1e9:.17g})  # regularly: reward 0 after {duration(log.window)} without a conversion"
         return "\n".join(
             [
                 "import jax, jaxbandit as jb",
-                f'agent = jb.Agent.open("campaign.db", jb.{self.chosen[label][1]!r}, {self.log.arms!r}, jax.random.key(0))',
+                f'agent = jb.Agent.open("campaign.db", {_written(self.chosen[label][1])}, {self.log.arms!r}, jax.random.key(0))',
                 "ticket = agent.act()  # show ticket.arm",
                 f"agent.observe(ticket.id, reward={reward})  # {meaning}",
                 closing,
@@ -285,7 +289,7 @@ def _standings(runs: dict[str, Runs], final: bool, first: str | None = None) -> 
         Standing(
             label,
             credible(runs[label].lost),
-            credible(100 * runs[label].lost / runs[label].best),
+            credible(100 * runs[label].lost / np.maximum(runs[label].best, 1e-300)),  # no reward, no loss: 0%
             quantile_interval(runs[label].lost, UPPER_QUANTILE),
             difference,
             half,
@@ -345,6 +349,11 @@ def quantile_interval(values: np.ndarray, level: float) -> Interval:
     half = 1.96 * np.sqrt(count * level * (1 - level))
     low, high = np.clip([np.floor(count * level - half), np.ceil(count * level + half)], 0, count - 1).astype(int)
     return float(np.quantile(ordered, level)), float(ordered[low]), float(ordered[high])
+
+
+def _written(learner: Any) -> str:
+    """A learner as code; the class of a user is imported by the user."""
+    return f"jb.{learner!r}" if type(learner).__module__.startswith("jaxbandit.") else repr(learner)
 
 
 def _listed(texts: list[str]) -> str:

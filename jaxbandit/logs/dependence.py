@@ -114,14 +114,14 @@ def by_arm(which: np.ndarray, waits: np.ndarray, strength: np.ndarray, num_arms:
 
 
 def duration(nanoseconds: float) -> str:
-    """A length of time with its unit, to two digits.
+    """A length of time with its unit, to two digits or in whole units.
 
-    >>> duration(4 * 86400e9), duration(5400e9), duration(2e9), duration(float("nan"))
-    ('4 days', '1.5 hours', '2 seconds', '–')
+    >>> duration(4 * 86400e9), duration(5400e9), duration(2e9), duration(400 * 86400e9), duration(float("nan"))
+    ('4 days', '1.5 hours', '2 seconds', '400 days', '–')
     """
     if not np.isfinite(nanoseconds):
         return "–"
-    for name, seconds in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if nanoseconds >= seconds * 1e9:
-            return f"{nanoseconds / seconds / 1e9:.2g} {name}"
-    return f"{nanoseconds / 1e9:.2g} seconds"
+    units = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+    name, seconds = next((one for one in units if nanoseconds >= one[1] * 1e9), units[-1])
+    value = nanoseconds / seconds / 1e9
+    return f"{value:.0f} {name}" if value >= 10 else f"{value:.2g} {name}"

@@ -37,6 +37,8 @@ from jaxbandit.losses import Bernoulli
 POINTS = 256  # quantiles of the delays of each arm
 CUT = 0.05  # share of the rewards that is cut off by the scale, from which a warning is given
 LATE, FEW = 0.1, 10  # share and number of the conversions after the window, from which a warning is given
+KNOWN = 0.1  # share of the rows whose window closed within the log, below which a warning is given
+DEVIATION, LITTLE = 5.0, 0.1  # standard errors between propensities and the log; share of the rows that weights leave
 
 
 class LogRows(NamedTuple):
@@ -134,11 +136,12 @@ class Log:
     def summary(self) -> str:
         """The log as a short text: counts, rates and delays of conversions by arm, and cautions."""
         lines = [
-            f"{self.rounds} rounds, {len(self.arms)} arm{'s' * (len(self.arms) > 1)}; {self.converted} with feedback in time, "
+            f"{self.rounds} round{'s' * (self.rounds > 1)}, {len(self.arms)} arm{'s' * (len(self.arms) > 1)}; {self.converted} with feedback in time, "
             f"{self.late} too late, {self.unknown} still open at the end",
         ]
         if self.duplicates:
-            lines.append(f"{self.duplicates} rows of the source repeat an earlier row in every column")
+            rows = "row of the source repeats" if self.duplicates == 1 else "rows of the source repeat"
+            lines.append(f"{self.duplicates} {rows} an earlier row in every column")
         if self.window is not None:
             lines.append(f"a window of {duration(self.window)} is {number(self.window_rounds)} rounds in the median")
         width = max(len(name) for name in [*self.arms, "arm"])
@@ -304,7 +307,7 @@ def _log(rows: LogRows, window: int | None, duplicates: int, scale: float) -> Lo
         window=window,
         dependence=dependence(labels, which[use & converted], lengths[use & converted]),
         duplicates=duplicates,
-        cautions=tuple(_about_window(labels, which, came, in_time, use)),
+        cautions=(*_about_window(labels, which, came, in_time, use), *_about_propensities(labels, which, weights, rates)),
         scale=scale,
         rates=rates,
         outcomes=outcomes,
@@ -332,7 +335,9 @@ def _delays(outcomes: Outcomes, window: int | None, num_arms: int) -> LossDepend
 
 
 def _about_window(arms: list[str], which: np.ndarray, came: np.ndarray, in_time: np.ndarray, use: np.ndarray) -> Iterator[str]:
-    """A caution if many conversions arrive after the window, with the arm that would be the best if they counted."""
+    """A caution if few windows close within the log; or if many conversions arrive late, with the arm that would be the best with them."""
+    if use.mean() < KNOWN:
+        yield f"the window= closes within the log for {use.sum():,} of {len(use):,} rows only; the others say nothing about rates"
     recorded = use & (came != NO_TIME)
     late = recorded & ~in_time
     share = late.sum() / max(recorded.sum(), 1)
@@ -348,6 +353,25 @@ def _about_window(arms: list[str], which: np.ndarray, came: np.ndarray, in_time:
         "" if best == with_late else f"; with them {arms[with_late]!r} and not {arms[best]!r} has the highest conversion rate"
     )
     yield f"{share:.0%} of the conversions come after the window= and count as none{changed}; use a longer window="
+
+
+def _about_propensities(arms: list[str], which: np.ndarray, weights: np.ndarray, rates: Rates) -> Iterator[str]:
+    """Cautions about logged propensities: the inverse ones of an arm sum to the number of rows if they are right."""
+    if (weights == 1).all():
+        return
+    total, squares = (np.bincount(which, one, len(arms)) for one in (weights, weights**2))
+    apart = np.abs(total - len(which)) / np.sqrt(np.maximum(squares - total, 1))
+    worst = int(apart.argmax())
+    if apart[worst] > DEVIATION:
+        yield (
+            f"the inverse propensities of {arms[worst]!r} sum to {total[worst]:,.0f}, but the log has {len(which):,} rows: they are not "
+            "the probabilities with which its arms were drawn"
+        )
+    rows = np.bincount(which, minlength=len(arms))
+    effective = total**2 / squares
+    least = int((effective / rows).argmin())
+    if effective[least] < LITTLE * rows[least]:
+        yield f"a few small propensities leave the {rows[least]:,} rows of {arms[least]!r} with the weight of {effective[least]:.2g}"
 
 
 def _about_scale(given: np.ndarray, came: np.ndarray) -> Iterator[str]:

@@ -214,8 +214,9 @@ def read_values(name: str, column: str, values: list, came: np.ndarray, scale: f
         except (TypeError, ValueError):
             found[index] = np.nan
         if not 0 <= found[index] < np.inf or (scale == 1 and found[index] > 1):
+            right = "between 0 and 1" if scale == 1 else "of 0 or more"
             raise ValueError(
-                f"{name}: {column}={show(values[index])} in row {index + 1} is not a number between 0 and 1{_scaling(values, came)}"
+                f"{name}: {column}={show(values[index])} in row {index + 1} is not a number {right}{_scaling(values, came)}"
             )
     return found
 

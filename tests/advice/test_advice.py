@@ -253,6 +253,31 @@ def test_nothing_is_recommended_where_nothing_is_told_apart(tmp_path, few):
     assert "&lt;b&gt;" in page
 
 
+def test_a_learner_of_the_users_own(log, tmp_path):
+    """It is compared beside the labels, resumed only if it is the same learner, and written as code without ``jb.``."""
+
+    @jb.extend.pytree_dataclass
+    class Always(jb.KLUCB):
+        pass
+
+    kept, answers = tmp_path / "kept.npz", []
+    given = dict(rounds=128, runs=8, resume=kept)
+    advice = jb.advise(log, learners=["uniform", Always(alpha=0.2)], on_answer=answers.append, **given)
+    (label,) = set(advice.screened) - {"uniform"}
+    assert set(advice.lost[scenarios.AS_LOGGED]) == {"uniform", label}
+    assert set(answers[0].lost) == {scenarios.AS_LOGGED}  # an answer before the other scenarios
+    code = advice.code()
+    compile(code, "code", "exec")
+    assert "jb.Always" not in code
+    again = jb.advise(log, learners=["uniform", Always(alpha=0.2)], seconds=1e-9, **given)  # nothing is simulated anew
+    np.testing.assert_array_equal(again.lost[scenarios.DRIFT][label], advice.lost[scenarios.DRIFT][label])
+    other = jb.advise(log, learners=["uniform", Always(alpha=3.0)], seconds=1e-9, **given)
+    assert set(other.screened) == {"uniform"}
+    for wrong in ("thompson", [3], [], {"mine": Always()}):
+        with pytest.raises(ValueError, match="learners="):
+            jb.advise(log, learners=wrong, **given)
+
+
 WRONG = {  # words after the file, content of the file (None: there is none), what the sentence says
     "no file": ([], None, "there is no such file"),
     "empty": ([], "", "the file is empty"),
@@ -270,7 +295,7 @@ WRONG = {  # words after the file, content of the file (None: there is none), wh
     "a window that is too short": (
         ["--window", "0s"],
         text().replace(",0,0\n", ",0,1\n"),
-        "no row has feedback within the --window, so that",
+        "no row whose window closed within the log has a reward, so that",
     ),
     "all alike": ([None], "ad,shown,bought\na,1,2\nb,2,3\n", "every row has feedback, and all of it is the same"),
     "loss and reward": (["--loss", "v", "--reward", "v"], text(), "--loss 'v' and --reward 'v' are given"),
