@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[Callable[..., int | None], ...]] = {
 }
 # The docstring of each function is the help text of its command; the value is printed after Ctrl-C.
 COMMANDS = {command: ALL_OR_NOTHING for commands in GROUPS.values() for command in commands}
-COMMANDS |= {sweep.sweep: RESUMABLE, folders.merge: RESUMABLE, tune.tune: RESUMABLE_WITH_OUT}
+COMMANDS |= {sweep.sweep: RESUMABLE, folders.merge: RESUMABLE, advise.advise: RESUMABLE, tune.tune: RESUMABLE_WITH_OUT}
 
 
 def call(words: Sequence[str]) -> int:
