@@ -1,11 +1,5 @@
-"""The verdicts of the pre-registered rule on what the grid has found, as Markdown, a figure, and one file of results.
+"""The verdicts of the pre-registered rule on what the grid has found: dominance, hypotheses, and a figure."""
 
-python -m experiments.frontier.verdicts [--out FOLDER] [--keep experiments/frontier/grid.json] [--figure docs/frontier_grid.png]
-
-Cells of grid.json, and those that are finished in FOLDER.
-"""
-
-import argparse
 import json
 import math
 from pathlib import Path
@@ -58,23 +52,21 @@ def verdict(rows: dict[str, Any], rival: str, rule: dict[str, float]) -> str:
 def hypotheses(cells: dict[str, dict[str, Any]], rule: dict[str, float]) -> dict[str, tuple[int, bool]]:
     """By hypothesis and rival: the number of cells that count for or against it, and whether it holds."""
 
-    def count(ones: tuple[str, ...], others: tuple[str, ...]) -> int:
-        """The cells in which one of some learners dominates one of others."""
-        return sum(
-            any(dominates(point(rows[one]), point(rows[other]), rule) for one in ones for other in others)
-            for rows in cells.values()
-        )
+    def count(*pairs: tuple[tuple[str, ...], tuple[str, ...]]) -> int:
+        """The cells in which, for one of the pairs, one of the first learners dominates one of the others."""
+        each = [(one, other) for ones, others in pairs for one in ones for other in others]
+        return sum(any(dominates(point(rows[one]), point(rows[other]), rule) for one, other in each) for rows in cells.values())
 
     found = {}
     for rival in ("Delayed Exp3 2", "MZS22 without constants 0.45", "ZS20 0.5"):
-        dominated = count(TAPERS, (rival,))
+        dominated = count((TAPERS, (rival,)))
         found[f"any_time: {rival} is dominated"] = dominated, dominated >= 0.75 * len(cells)
-    against, ahead = count(CONSTANT, TAPERS), count(TAPERS, CONSTANT)
+    against, ahead = count((CONSTANT, TAPERS)), count((TAPERS, CONSTANT))
     found["constant_rate: a DEW dominates a taper"] = against, against < 2
     found["advantage: a taper dominates a DEW"] = ahead, ahead > len(cells) / 2
     for rival in ("Tsallis-INF", "Thompson", "Thompson 0.1"):
-        for name, number in (("is dominated", count(TAPERS, (rival,))), ("dominates a taper", count((rival,), TAPERS))):
-            found[f"stochastic_end: {rival} {name}"] = number, number < 2
+        decided = count((TAPERS, (rival,)), ((rival,), TAPERS))
+        found[f"stochastic_end: {rival} is dominated or dominates"] = decided, decided < 2
     return found
 
 
@@ -95,57 +87,6 @@ def gathered(out: Path) -> dict[str, dict[str, Any]]:
         if len(rows) == len(registered()["learners"]) and all("others" in row for row in rows):
             cells[cell_name(cell)] = {row["learner"]: row for row in rows}
     return cells
-
-
-def summary(cells: dict[str, dict[str, Any]], rule: dict[str, float]) -> list[str]:
-    """One row for each cell: S at gap 0.1 / W of each learner; bold: dominated by a taper; italic: dominates one."""
-    names = list(registered()["learners"])
-    lines = [f"| setting | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    mark = {"dominated": "**", "dominates": "*", "trade-off": ""}
-    for rows in cells.values():
-        cell, parts = next(iter(rows.values()))["cell"], []
-        for name in names:
-            low, _, worst = point(rows[name])
-            around = "" if name in TAPERS else mark[verdict(rows, name, rule)]
-            parts.append(f"{around}{low:.0f} / {worst:,.0f}{around}")
-        kind = ", geometric" if "delays" in cell else ""
-        lines.append(f"| {cell['arms']}, {cell['delay']}, {cell['rounds']:,}{kind} | {' | '.join(parts)} |")
-    return lines
-
-
-def text(cells: dict[str, dict[str, Any]]) -> str:
-    plan = registered()
-    rivals = [name for name in plan["learners"] if name not in TAPERS]
-    lines = [f"| rival | {' | '.join(cells)} |", "|---" * (len(cells) + 1) + "|"]
-    for rival in rivals:
-        lines.append(f"| {rival} | {' | '.join(verdict(rows, rival, plan['rule']) for rows in cells.values())} |")
-    lines += ["", f"| learner | {' | '.join(cells)} |", "|---" * (len(cells) + 1) + "|"]
-    for name in plan["learners"]:
-        points = (point(rows[name]) for rows in cells.values())
-        lines.append(f"| {name} | {' | '.join(f'{low:.0f}, {high:.0f} / {worst:,.0f}' for low, high, worst in points)} |")
-    lines += ["", *summary(cells, plan["rule"])]
-    lines += [
-        "",
-        f"| hypothesis | in so many of {len(cells)} cells | outcome | if W of the tapers were 5% higher |",
-        "|---" * 4 + "|",
-    ]
-    moved = hypotheses(raised(cells, 1.05), plan["rule"])
-    for name, (number, holds) in hypotheses(cells, plan["rule"]).items():
-        outcomes = ["holds" if one else "**rejected**" for one in (holds, moved[name][1])]
-        lines.append(f"| {name} | {number} | {outcomes[0]} | {moved[name][0]}, {outcomes[1]} |")
-    held = [
-        (rows[name]["held out"]["W"][0] / point(rows[name])[2], cell, name, rows[name]["held out"]["table"])
-        for cell, rows in cells.items()
-        for name in plan["learners"]
-    ]
-    added = [point(row)[2] / row["own"][0] - 1 for rows in cells.values() for row in rows.values()]
-    share, cell, name, table = max(held)
-    lines += ["", f"Largest held-out regret over W: {share:.2f} ({cell}, {name}, {table})."]
-    few = sum(one < 0.03 for one in added)
-    lines += [f"Tables of others added less than 3% to W in {few} of {len(added)} cases, at most {max(added):.0%}."]
-    seconds = sum(row["seconds"] for rows in cells.values() for row in rows.values())
-    lines += [f"Processor time of the searches: {seconds / 60:.0f} minutes."]
-    return "\n".join(lines) + "\n"
 
 
 def draw(cells: dict[str, dict[str, Any]], file: Path) -> None:
@@ -197,23 +138,3 @@ def draw(cells: dict[str, dict[str, Any]], file: Path) -> None:
     figure.suptitle("Learners given T (filled) have lower regret in both senses; no learner is below the line", fontsize=10)
     figure.savefig(file, dpi=130)
     plt.close(figure)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--figure", type=Path, default=None)
-    parser.add_argument("--keep", type=Path, default=None, help="write the rows of all finished cells to this file")
-    arguments = parser.parse_args()
-    stored = json.loads((Path(__file__).parent / "grid.json").read_text())
-    found = stored | (gathered(arguments.out) if arguments.out else {})
-    cells = {name: found[name] for name in map(cell_name, registered()["cells"]) if name in found}
-    print(text(cells))
-    if arguments.figure:
-        draw(cells, arguments.figure)
-    if arguments.keep:
-        arguments.keep.write_text(json.dumps(cells, indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@ import pytest
 import jaxbandit as jb
 from experiments.frontier.grid import InflatedThompson, cell_name, learners, registered
 from experiments.frontier.heldout import held_out
+from experiments.frontier.pages import PAGES, cells_of, filled
 from experiments.frontier.verdicts import dominates, hypotheses, verdict
 
 RULE = registered()["rule"]
@@ -50,8 +51,16 @@ def test_hypotheses_count_both_directions():
     assert found["advantage: a taper dominates a DEW"] == (2, True)
     assert found["constant_rate: a DEW dominates a taper"] == (2, False)
     assert found["any_time: ZS20 0.5 is dominated"] == (2, True)
-    assert found["stochastic_end: Thompson dominates a taper"] == (2, False)
+    assert found["stochastic_end: Thompson is dominated or dominates"] == (2, False)
     assert hypotheses({"one": rows}, RULE)["constant_rate: a DEW dominates a taper"] == (1, True)
+
+
+def test_pages_have_the_stored_results():
+    cells = cells_of(None)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert filled(text, cells) == text, f"{page.name}: python -m experiments.frontier.pages --write"
+    assert "<!-- summary -->" in PAGES[0].read_text(encoding="utf-8")
 
 
 def test_learners_and_names_of_the_file():
