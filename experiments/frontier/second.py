@@ -1,6 +1,6 @@
 """A second searcher, written without the first: random restarts and coordinate flips of block tables with losses 0 and 1, in NumPy.
 
-    python -m experiments.frontier.second [--cells 2] [--restarts 4] [--flips 400] [--out FILE]
+    python -m experiments.frontier.second [--cells 1] [--restarts 3] [--flips 300] [--out FILE]
 
 For two learners in the first pre-registered cells: the largest regret of this searcher, on keys that no search used, and W of grid.json.
 It shares with jb.worst_case neither the family of tables, nor the gradient, nor the edits.
@@ -61,7 +61,7 @@ def mean(learner: Any, table: np.ndarray, cell: dict[str, Any], runs: int, seed:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("cells", 2), ("restarts", 4), ("flips", 400)):
+    for name, default in (("cells", 1), ("restarts", 3), ("flips", 300)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
