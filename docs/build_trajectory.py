@@ -14,4 +14,7 @@ result = jb.simulate(
     seed=0,
     measure=[jb.measure.Trajectory(runs=[3])],
 )
-save_png(jb.plots.trajectory(result, run=3), Path(__file__).parent / "trajectory.png")
+save_png(
+    jb.plots.trajectory(result, run=3, title="While feedback is in flight, UCB1 repeats an arm"),
+    Path(__file__).parent / "trajectory.png",
+)

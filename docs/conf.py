@@ -88,7 +88,7 @@ def enlarge_on_click(app, page: str, template: str, context: dict, doctree) -> N
 
 # A letter with an index, a power, or both: d_max, K^{1/3}, γ_t, x_{t,i}^2.
 FORMULA = re.compile(
-    r"(?<![\w`:.^_])([^\W\d_])(?:_(\{[^{}]*\}|[A-Za-z0-9]+))?(?:\^(\{[^{}]*\}|[0-9]+))?(?![\w`({=.\u0304]*[\w`(\u0304])"
+    r"(?<![\w`:.^_√|])([^\W\d_])(?:_(\{[^{}]*\}|[A-Za-z0-9]+))?(?:\^(\{[^{}]*\}|[0-9]+))?(?![\w`({=.\u0304]*[\w`(\u0304])"
 )
 
 
@@ -135,6 +135,11 @@ def prefix_names(app, doctree) -> None:
             node.children = [nodes.Text("jb." + node.astext().removeprefix("jaxbandit."))]
 
 
+def skip_aliases(app, what, name, obj, skip: bool, options) -> bool:
+    """Fields of named tuples are described in the docstring of their class; Python's own text for them says nothing."""
+    return skip or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
+
+
 def check_names(app) -> None:
     wrong = runpy.run_path(str(HERE / "public_names.py"))["problems"]()
     if wrong:
@@ -164,6 +169,7 @@ def setup(app) -> None:
     app.connect("html-page-context", enlarge_on_click)
     app.connect("autodoc-process-docstring", typeset_docstring)
     app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-skip-member", skip_aliases)
     app.connect("doctree-read", prefix_names)
     app.connect("build-finished", copy_playground)
     app.connect("build-finished", redirect_statements)

@@ -67,7 +67,7 @@ class Measurement(Protocol):
 class ControlVariates:
     """Quantities whose mean is known to be 0 and that move with the regret: they narrow its interval.
 
-    Reads ``control_variates [C, K, runs]``: F_i(t) = Σ_{s<=t} (1{I_s = i}·ℓ_s / x_{s,i} - m_{s,i}), the sum of the
+    Reads ``control_variates [C, K, runs]``: :math:`F_i(t) = \\sum_{s \\le t} (1\\{I_s = i\\}\\,\\ell_s / x_{s,i} - m_{s,i})`, the sum of the
     importance-weighted losses less their means. Each term has mean 0 given the past, whatever the delays and the learner,
     so F has mean 0 exactly (arms of probability 0 are left out of a round). :meth:`jaxbandit.Result.estimate` uses its
     increments between recorded rounds: the estimate is the intercept of a least squares fit of the regret on them.
@@ -117,7 +117,7 @@ class Pulls:
 
 @pytree_dataclass
 class Probabilities:
-    """The probabilities x_t of the arms at each recorded round: reads ``probabilities [C, K, runs]``.
+    """The probabilities :math:`x_t` of the arms at each recorded round: reads ``probabilities [C, K, runs]``.
 
     The same numbers as those of ``simulate(..., probabilities=True)``, among the measurements and under their name.
 
@@ -142,7 +142,7 @@ class Probabilities:
 class DynamicRegret:
     """Regret against the best arm of every round, not against the best single arm: reads ``dynamic_regret [C, runs]``.
 
-    Σ_{s<=t} (<x_s, m_s> - min_i m_{s,i}). Where the same arm is always the best, this is the regret.
+    :math:`\\sum_{s \\le t} (\\langle x_s, m_s \\rangle - \\min_i m_{s,i})`. Where the same arm is always the best, this is the regret.
 
     >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.0, 1.0], [1.0, 0.0]], starts=[1, 51])

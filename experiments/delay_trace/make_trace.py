@@ -59,9 +59,9 @@ def main() -> None:
     print("delay in rounds, of what comes: " + ", ".join(f"{q} % by {np.percentile(came, q):.0f}" for q in (25, 50, 75, 90, 99)))
     print(f"longest {came.max()}, most outstanding at once {jb.theory.optimal_skipping.outstanding(delays).max()}")
     figure, (left, right) = jb.plots.figure(columns=2)
-    jb.plots.delay_histogram(trace, ax=left, title="delays of the recorded trace")
-    jb.plots.outstanding({"trace": trace}, ax=right, title="plays still waiting")
-    figure.savefig(HERE / "conversions.png", dpi=150)
+    jb.plots.delay_histogram(trace, ax=left, title="Most feedback arrives within 1,000 rounds; 9% is missing")
+    jb.plots.outstanding({"trace": trace}, ax=right, title="Missing feedback accumulates; an outage adds 500")
+    figure.savefig(HERE / "conversions.png", dpi=200)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def hybrid_argmin(losses: Numbers, tsallis: Numbers, entropy: Numbers) -> jax.Ar
 
     Args:
       losses: ``[K, ...]`` cumulative loss estimates L; only their differences matter.
-      tsallis: ``[...]`` a = 1/η > 0.
-      entropy: ``[...]`` b = 1/γ ≥ 0 (0 is legal), or ``[K, ...]``, one for each arm.
+      tsallis: ``[...]`` :math:`a = 1/\\eta > 0`.
+      entropy: ``[...]`` :math:`b = 1/\\gamma \\ge 0` (0 is legal), or ``[K, ...]``, one for each arm.
 
     Returns:
       Probabilities ``[K, ...]``. Derivatives of any order, forward and reverse, are implicit: nothing is

@@ -110,7 +110,9 @@ class Unbounded(Delays):
 
 @pytree_dataclass
 class Geometric(Unbounded):
-    """Geometric on 0, 1, 2, …: :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` are missing feedback.
+    """Geometric delays on 0, 1, 2, …
+
+    :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` are missing feedback.
 
     Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result`` says how many
     plays were lost.
@@ -206,7 +208,9 @@ class Tabulated(Delays):
 
 @pytree_dataclass
 class Pareto(Unbounded):
-    """Heavy tails: Pareto-I, :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` are missing feedback.
+    """Pareto delays, with heavy tails.
+
+    :math:`P(d > n) = n^{-\\alpha}` for n = 1, 2, … Draws above ``bound`` are missing feedback.
 
     Without a ``bound`` it is as in :class:`Geometric`, for α of 1.5 and more; heavier tails need one.
 

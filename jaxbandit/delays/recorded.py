@@ -125,7 +125,9 @@ class LossDependent(Composed):
 
 @pytree_dataclass
 class DelayAsPayoff(Delays):
-    """The loss is the delay: an action with loss ℓ has delay round(D·ℓ).
+    """Delay as payoff: the delay is proportional to the loss.
+
+    An action with loss :math:`\\ell` has delay round(:math:`D\\ell`).
 
     Args:
       scale: D, the delay of a loss of 1.

@@ -61,7 +61,9 @@ class Bursts(KnownSequence):
 
 @pytree_dataclass
 class Outlier(KnownSequence):
-    """The first ``count`` rounds have delay ``first``, all others ``delay``: small σ_max, large d_max.
+    """The first ``count`` rounds have delay ``first``, all others ``delay``.
+
+    They have a small :math:`\\sigma_{max}` and a large :math:`d_{max}`.
 
     The outliers are kept in a side list, so ``first`` may be anything below 2³⁰; only ``delay`` sizes the ring.
 

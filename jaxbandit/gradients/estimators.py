@@ -100,7 +100,7 @@ def regret_gradient(
         which the regret is curved on the scale of a gap, use this step and half of it, extrapolated to step 0. This takes
         four simulations. The error does not include the bias of the step; compare with a smaller one.
       reverse: for ``"jump"``: reverse mode, whose cost does not grow with the number of hyperparameters and whose memory
-        grows with √rounds, or forward mode, whose memory is constant. None: reverse from 8 numbers on. Errors are then over
+        grows with the square root of the rounds, or forward mode, whose memory is constant. None: reverse from 8 numbers on. Errors are then over
         groups of runs, so use many runs.
       only: the numbers to differentiate in, by name (``"means"``; with several parts ``"losses.means"``); the others get 0. None:
         all but a learner's whole numbers.

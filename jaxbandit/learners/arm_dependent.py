@@ -35,14 +35,14 @@ class ArmDependentFTRL(Learner):
        M_t = \\sum_{r < t} \\; \\sum_{s < r,\\, I_s = I_r,\\, s + d_s \\ge r} 1/q_s
 
     The inner sum is over the outstanding observations of the arm of round r at the start of round r. The term of round t
-    itself is not known before I_t is drawn: :math:`\\rho^* \\sqrt t` pays for it, since :math:`1/q_s \\le \\sqrt t`.
+    itself is not known before :math:`I_t` is drawn: :math:`\\rho^* \\sqrt t` pays for it, since :math:`1/q_s \\le \\sqrt t`.
 
     The rate depends on the arms of outstanding observations, so the learner uses each arm when it is drawn.
 
     Args:
-      max_missing: ρ*, the largest number of outstanding observations: a required input.
-      tsallis_scale: multiplies √t.
-      entropy_scale: multiplies 1/γ_t.
+      max_missing: :math:`\\rho^*`, the largest number of outstanding observations: a required input.
+      tsallis_scale: multiplies :math:`\\sqrt t`.
+      entropy_scale: multiplies :math:`\\gamma_t^{-1}`.
 
     >>> import jaxbandit as jb
     >>> delays = jb.delays.ArmDependent([jb.delays.Fixed(0), jb.delays.Fixed(8)])

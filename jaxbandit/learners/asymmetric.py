@@ -30,12 +30,12 @@ class AsymmetricBestOfBothWorlds(FTRL):
 
     .. math:: \\gamma_{t,i}^{-1} = \\gamma_t^{-1} \\sqrt{\\max\\{\\Delta_i, floor\\}}
 
-    With the true gaps this would remove the 1/Δ_i in front of σ_max (appendix F of the paper); with estimated gaps that is
+    With the true gaps this would remove the :math:`1/\\Delta_i` in front of :math:`\\sigma_{max}` (appendix F of the paper); with estimated gaps that is
     a conjecture. Estimated gaps are :math:`m_i - \\min_j m_j` with m the mean of the plain losses observed so far; an arm
     without observations has gap 1, the symmetric rate.
 
-    The regulariser as written, :math:`\\sum_i b_i x_i (\\log x_i - 1)`, is not least at the uniform point when the b_i
-    differ: before any feedback the arms with *small* b_i, the good ones, get the small probabilities.
+    The regulariser as written, :math:`\\sum_i b_i x_i (\\log x_i - 1)`, is not least at the uniform point when the :math:`b_i`
+    differ: before any feedback the arms with *small* :math:`b_i`, the good ones, get the small probabilities.
     ``centred`` uses :math:`\\sum_i b_i x_i (\\log(K x_i) - 1)` instead, which adds :math:`b_i \\log K` to the loss of
     arm i and starts from uniform play.
 

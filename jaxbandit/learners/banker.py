@@ -23,7 +23,9 @@ class BankerState:
 
 @pytree_dataclass
 class BankerTsallisINF(Learner):
-    """Banker online mirror descent with the 1/2-Tsallis entropy Ψ(x) = -2 Σ √x_i.
+    """Banker online mirror descent with the 1/2-Tsallis entropy.
+
+    The entropy is :math:`\\Psi(x) = -2 \\sum_i \\sqrt{x_i}`.
 
     .. math::
        c_t = \\Big(\\tfrac{1}{\\sqrt t} + \\sigma_t \\sqrt{\\log(D_t + 1)/D_t}\\Big)^{-1}, \\quad D_t = \\sum_{s \\le t} \\sigma_s
@@ -31,11 +33,11 @@ class BankerTsallisINF(Learner):
        x_t^{-1/2} = \\frac{1}{c_t} \\Big(r \\sqrt K + \\sum_s \\beta_s z_s^{-1/2}\\Big) + const, \\qquad
        z_s^{-1/2} = x_s^{-1/2} + \\hat\\ell_s / c_s + const
 
-    A play costs its scale c_t, paid from the savings v_s of arrived plays (:math:`\\beta_s \\le v_s`), the rest r invested in
-    the uniform point; when its feedback arrives, its own savings are c_s. Without delays this is Tsallis-INF.
+    An action costs its scale :math:`c_t`, paid from the savings :math:`v_s` of arrived actions (:math:`\\beta_s \\le v_s`), the rest r invested in
+    the uniform point; when its feedback arrives, its own savings are :math:`c_s`. Without delays this is Tsallis-INF.
 
     Every saving pays the same fraction :math:`\\min(1, c_t/\\sum_s v_s)`. Two sums are then the whole state, exactly:
-    :math:`\\sum v_s` and :math:`\\sum v_s z_s^{-1/2}`. The uniform point is a constant, so x_t is the projection of the
+    :math:`\\sum v_s` and :math:`\\sum v_s z_s^{-1/2}`. The uniform point is a constant, so :math:`x_t` is the projection of the
     spent part of the second sum, and an arrival puts back what its play had spent plus its :math:`\\hat\\ell_s`. (That any
     greedy order of spending keeps the guarantee is recalled, not checked against the paper.)
 
@@ -44,7 +46,7 @@ class BankerTsallisINF(Learner):
 
     Args:
       scale: multiplies c_t.
-      delay_scale: multiplies the term of σ_t in 1/c_t; 0 ignores the delays.
+      delay_scale: multiplies the term of :math:`\\sigma_t` in :math:`1/c_t`; 0 ignores the delays.
 
     >>> import jaxbandit as jb
     >>> result = jb.simulate(jb.BankerTsallisINF(), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100, runs=8,

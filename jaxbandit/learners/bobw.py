@@ -26,14 +26,14 @@ class BestOfBothWorlds(FollowsLeader):
        \\gamma_0 = 24^2\\, d_{max}^2 K^{2/3} \\log K
 
     The constants 10 and 24 serve the proof and cause a burn-in (near-uniform exploration) of about
-    24·d_max·K^{1/3}·log K/Δ rounds. With ``max_delay=0`` and no delays this is Tsallis-INF.
+    :math:`24\\, d_{max} K^{1/3} \\log K/\\Delta` rounds. With ``max_delay=0`` and no delays this is Tsallis-INF.
 
     Args:
       max_delay: d_max, the longest delay: a required input.
-      linear: the 10 of η₀.
-      factor: the 24 of γ₀.
-      tsallis_scale: multiplies 1/η_t.
-      entropy_scale: multiplies 1/γ_t.
+      linear: the 10 of :math:`\\eta_0`.
+      factor: the 24 of :math:`\\gamma_0`.
+      tsallis_scale: multiplies :math:`\\eta_t^{-1}`.
+      entropy_scale: multiplies :math:`\\gamma_t^{-1}`.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb

@@ -90,7 +90,7 @@ class DelayedUCB(Conversions):
     An arm with :math:`\\tilde N_k = 0` is chosen first; ties break at random. Each round costs as many steps as the curve is long.
 
     Args:
-      curve: τ_0 … τ_m; no conversion arrives after m rounds.
+      curve: :math:`\\tau_0, \\dots, \\tau_m`; no conversion arrives after m rounds.
       epsilon: ε.
 
     >>> import jaxbandit as jb
@@ -121,7 +121,7 @@ class DelayedKLUCB(Conversions):
     :math:`\\hat\\theta_k > 1` it is the index itself.
 
     Args:
-      curve: τ_0 … τ_m; no conversion arrives after m rounds.
+      curve: :math:`\\tau_0, \\dots, \\tau_m`; no conversion arrives after m rounds.
       epsilon: ε.
 
     >>> import jaxbandit as jb

@@ -80,7 +80,9 @@ class SuccessiveElimination(Learner):
 
 @pytree_dataclass
 class PhasedElimination(SuccessiveElimination):
-    """Phased elimination: phase ℓ = 1, 2, … lasts until each active arm has :math:`16 \\log T \\cdot 4^\\ell` observations.
+    """Phased elimination.
+
+    Phase :math:`\\ell = 1, 2, \\dots` lasts until each active arm has :math:`16 \\log T \\cdot 4^\\ell` observations.
 
     Only active arms that still lack observations are played, in turn; at the end of a phase the arms that are surely worse are
     dropped, with the bounds of :class:`SuccessiveElimination`.

@@ -86,7 +86,7 @@ class Exp3(ExponentialWeights):
     .. math:: x_t \\propto \\exp(-\\eta_t \\hat L_t), \\quad \\eta_t = \\sqrt{\\log K / (tK)}
 
     Args:
-      scale: multiplies η_t.
+      scale: multiplies :math:`\\eta_t`.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
@@ -116,7 +116,7 @@ class DelayedExp3(ExponentialWeights):
     :math:`3\\sqrt{\\log K\\,(KT/2 + D_T)}`.
 
     Args:
-      scale: multiplies η_t.
+      scale: multiplies :math:`\\eta_t`.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
@@ -145,9 +145,9 @@ class DelayedExponentialWeights(ExponentialWeights):
 
     Args:
       horizon: T, the number of rounds.
-      total_delay: D, the sum of the delays, each cut off at the horizon (Σ min(d_t, T - t)).
+      total_delay: D, the sum of the delays, each cut off at the horizon, :math:`\\sum_t \\min(d_t, T - t)`.
       max_delay: d_max, the longest delay.
-      scale: multiplies η.
+      scale: multiplies :math:`\\eta`.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
@@ -190,7 +190,7 @@ class Skipper(ImportanceWeighted):
       beta: β; feedback that took ``beta`` rounds or more is thrown away.
       horizon: T, the number of rounds.
       total_delay: D, the total delay of the rounds that are not skipped.
-      scale: multiplies η.
+      scale: multiplies :math:`\\eta`.
 
     >>> import jaxbandit as jb
     >>> jb.simulate(jb.Skipper(beta=5, horizon=100, total_delay=200), jb.losses.Bernoulli([0.3, 0.5]),
@@ -332,7 +332,7 @@ class FixedDelayExp3(ExponentialWeights):
     Args:
       horizon: T, the number of rounds.
       delay: d.
-      gamma: γ in (0, 1], or None to have it tuned to the horizon.
+      gamma: :math:`\\gamma` in (0, 1], or None to have it tuned to the horizon.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb

@@ -52,7 +52,7 @@ class FTRL(ImportanceWeighted[State]):
         return self.estimator != "delay-adapted"
 
     def inverse_rates(self, state: State, round: Round, num_arms: int) -> tuple[jax.Array, jax.Array]:
-        """1/η_t ``[...]`` and 1/γ_t (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
+        """:math:`\\eta_t^{-1}` ``[...]`` and :math:`\\gamma_t^{-1}` (``[...]``, or ``[K, ...]`` for a rate of each arm), of the Tsallis and the negative entropy.
 
         ``state`` is the one that ``act`` returned in this round.
         """

@@ -197,16 +197,18 @@ class SlidingWindowThompson(Learner):
 
 @pytree_dataclass
 class DiscountedUCB(Learner):
-    """UCB1 on all observations, where one of age a has weight :math:`\\gamma^a`.
+    """UCB1 with observations discounted by their age.
+
+    An observation of age a has weight :math:`\\gamma^a`.
 
     .. math::
        I_t \\in \\arg\\max_i \\; 1 - \\bar\\ell_i + \\sqrt{\\alpha \\log \\max\\{1, \\textstyle\\sum_j S_j\\} / S_i}, \\quad
        S_i = \\sum_s \\gamma^{t - s}, \\quad \\bar\\ell_i = \\frac{1}{S_i} \\sum_s \\gamma^{t - s} \\ell_s
 
-    with sums over the arrived observations of arm i. About 1/(1 - γ) rounds are remembered.
+    with sums over the arrived observations of arm i. About :math:`1/(1 - \\gamma)` rounds are remembered.
 
     Args:
-      discount: γ.
+      discount: :math:`\\gamma`.
       alpha: the width of the bonus.
 
     >>> import jaxbandit as jb
@@ -235,16 +237,18 @@ class DiscountedUCB(Learner):
 
 @pytree_dataclass
 class DiscountedThompson(Learner):
-    """Thompson sampling on all observations, where one of age a has weight :math:`\\gamma^a`.
+    """Thompson sampling with observations discounted by their age.
+
+    An observation of age a has weight :math:`\\gamma^a`.
 
     .. math::
        I_t = \\arg\\min_i \\theta_i, \\quad
        \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\gamma^{t-s} \\ell_s,\\; 1 + \\sum \\gamma^{t-s} (1 - \\ell_s)\\Big)
 
-    with sums over the arrived observations of arm i. About 1/(1 - γ) rounds are remembered.
+    with sums over the arrived observations of arm i. About :math:`1/(1 - \\gamma)` rounds are remembered.
 
     Args:
-      discount: γ.
+      discount: :math:`\\gamma`.
 
     >>> import jaxbandit as jb
     >>> turns = jb.losses.Switching([[0.3, 0.5], [0.5, 0.3]], starts=[1, 51])

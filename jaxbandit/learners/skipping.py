@@ -72,8 +72,8 @@ class ZimmertSeldin(FollowsLeader):
 
     Args:
       skipping: the advanced tuning (static).
-      tsallis_scale: multiplies √t.
-      entropy_scale: multiplies 1/γ_t, and with it the longest wait that counts.
+      tsallis_scale: multiplies :math:`\\sqrt t`.
+      entropy_scale: multiplies :math:`\\gamma_t^{-1}`, and with it the longest wait that counts.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
@@ -141,12 +141,12 @@ class RobustBestOfBothWorlds(FTRL):
     After the arrivals of round t, outstanding observations with :math:`t - s > \\sqrt{D_t/(49 K^{2/3} \\log K)}` are skipped: their
     feedback is discarded for good. (The order of these steps is derived; the paper's text leaves room.)
 
-    The 49 serves the proof. Until D_t has grown large enough to wait for a fixed delay d, all feedback is skipped and play
-    is uniform: about 49·K^{2/3}·log K·(2(d - 1) - H_{d-1}) rounds.
+    The 49 serves the proof. Until :math:`D_t` has grown large enough to wait for a fixed delay d, all feedback is skipped and
+    exploration is uniform: about :math:`49\\, K^{2/3} \\log K\\, (2(d - 1) - H_{d-1})` rounds.
 
     Args:
       factor: the 49, in the rate and in the threshold.
-      tsallis_scale: multiplies √t.
+      tsallis_scale: multiplies :math:`\\sqrt t`.
       entropy_scale: multiplies the inverse rate of the entropy, not the threshold.
 
     >>> import jaxbandit as jb

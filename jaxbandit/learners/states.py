@@ -59,7 +59,7 @@ class StateExp3(ByStates):
       transitions: ``[K, S]``, P(s|a); every row sums to 1.
       horizon: T, the number of rounds.
       mean_delay: d.
-      scale: multiplies η.
+      scale: multiplies :math:`\\eta`.
 
     >>> import jaxbandit as jb
     >>> states = [[0.5, 0.5], [0.1, 0.9]]
@@ -107,15 +107,15 @@ class EstimatedStateExp3(ByStates):
     """State-EXP3 that estimates P(s|a) by counting.
 
     As :class:`StateExp3` with :math:`\\hat P_t(s|a) = (N_t(a, s) + \\alpha)/(N_t(a) + \\alpha S)` in place of P, N of the plays before round
-    t, and x_t mixed with γ/K. The estimates of the losses are no longer unbiased, and no bound is known.
+    t, and :math:`x_t` mixed with :math:`\\gamma/K`. The estimates of the losses are no longer unbiased, and no bound is known.
 
     Args:
       signals: S, how many states there are (static).
       horizon: T, the number of rounds.
       mean_delay: d.
       smoothing: α.
-      mixing: γ, the share of rounds that are played uniformly.
-      scale: multiplies η.
+      mixing: :math:`\\gamma`, the share of rounds that are played uniformly.
+      scale: multiplies :math:`\\eta`.
 
     >>> import jaxbandit as jb
     >>> law = jb.losses.IntermediateStates([[0.5, 0.5], [0.1, 0.9]], jb.losses.Bernoulli([0.2, 0.8]))

@@ -56,14 +56,14 @@ class Bernoulli(WithMeans):
 class StochasticallyConstrained(DifferentiableLosses):
     """The stochastically constrained adversary: time-varying means, fixed gaps (environment B of Zimmert & Seldin 2021).
 
-    Bernoulli losses whose means (best arm, all others) alternate between (0, Δ) and (1 - Δ, 1); each phase is ``growth``
+    Bernoulli losses whose means (best arm, all others) alternate between :math:`(0, \\Delta)` and :math:`(1 - \\Delta, 1)`; each phase is ``growth``
     times as long as the one before, the first lasts one round. Arm 0 is the best throughout.
 
     Phase n (from 0) begins with the first round t for which :math:`t - 1 \\ge (g^n - 1)/(g - 1)`, where g is ``growth`` as a number
     of JAX's precision. These rounds are exact, except where ``growth`` is traced: there they are computed in that precision.
 
     Args:
-      gap: Δ in [0, 1].
+      gap: :math:`\\Delta` in [0, 1].
       arms: K (static).
       growth: g, above 1.
 

@@ -26,7 +26,7 @@ def outstanding(
     key: jax.Array | None = None,
     title: str = "",
 ) -> "Figure":
-    """The number of plays whose feedback is outstanding, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
+    """The number of outstanding observations, :math:`\\sigma_t`, as run 0 of a simulation with this key meets it.
 
     Args:
       delays: ``{label: delay model}``; models that depend on neither arm nor loss.
@@ -45,7 +45,7 @@ def outstanding(
         sigma = optimal_skipping.outstanding(delays_of_run_0(law, rounds, key))
         colour, style = look(index)
         panel.plot(np.arange(1, len(sigma) + 1), sigma, color=colour, linestyle=style, linewidth=1.2, label=label)
-    panel.set(xlabel="round", ylabel="outstanding plays", title=title)
+    panel.set(xlabel="round", ylabel="outstanding observations", title=title)
     panel.set_ylim(bottom=0)
     if len(delays) > 1:
         place_legend(panel)
@@ -78,6 +78,6 @@ def delay_histogram(
     panel.bar(np.arange(len(shares)), shares, color=COLOURS[0], width=0.85)
     panel.bar(len(shares) + 0.5, 1 - len(came) / len(drawn), color=COLOURS[1], width=0.85, hatch="//", edgecolor="white")
     panel.set_xticks([*range(len(names)), len(names) + 0.5], [*names, "never"], rotation=45, ha="right", rotation_mode="anchor")
-    panel.set(xlabel="delay in rounds", ylabel="share of plays", title=title)
+    panel.set(xlabel="delay in rounds", ylabel="share of rounds", title=title)
     panel.grid(axis="x", visible=False)
     return made

@@ -30,10 +30,10 @@ SURE = 2 / 3  # the adversary stops once one arm has a larger probability
 
 @pytree_dataclass
 class Hedge(ExponentialWeights):
-    """Exponential weights with one rate: x_t ∝ exp(-η L_t).
+    """Exponential weights with one rate: :math:`x_t \\propto \\exp(-\\eta L_t)`.
 
     Args:
-      learning_rate: η.
+      learning_rate: :math:`\\eta`.
 
     >>> from jaxbandit import theory
     >>> round(theory.games.play_with_ranges(theory.games.Hedge(0.1), np.ones(500), num_arms=8).ratio, 3)
@@ -63,7 +63,7 @@ class Played:
 
 
 def hard_direction(x: jax.Array) -> jax.Array:
-    """Algorithm 2: ℓ in [-1, 1]^K with <x, ℓ> = 0 and Σ x_i ℓ_i² >= 1/2, for x with max x <= 2/3.
+    """Algorithm 2: losses in :math:`[-1, 1]^K` with :math:`\\langle x, \\ell \\rangle = 0` and :math:`\\sum_i x_i \\ell_i^2 \\ge 1/2`, for :math:`\\max_i x_i \\le 2/3`.
 
     The largest arm is joined by the smallest others for as long as their sum stays within 2/3; they lose what the rest wins.
 
@@ -83,10 +83,11 @@ def hard_direction(x: jax.Array) -> jax.Array:
 
 @pytree_dataclass
 class Spread:
-    """Algorithm 3: losses that exponential weights of rate η cannot distinguish from no losses, turned against x_t.
+    """Algorithm 3: losses that exponential weights cannot distinguish from no losses, turned against :math:`x_t`.
 
-    z_t ∝ exp(-η Σℓ); ℓ_t = 0 in the ⌊log₂K⌋ rounds of the largest ranges and once max z_t > 2/3; else Algorithm 2 at z_t, with the
-    sign that makes <x_t, ℓ_t> >= 0 (sign 0 counts as +), times L_t/2.
+    With :math:`z_t \\propto \\exp(-\\eta \\sum_s \\ell_s)`, the losses are 0 in the :math:`\\lfloor \\log_2 K \\rfloor` rounds of the largest ranges and once
+    :math:`\\max_i z_{t,i} > 2/3`. Otherwise they are those of Algorithm 2 at :math:`z_t`, with the sign that makes
+    :math:`\\langle x_t, \\ell_t \\rangle \\ge 0` (sign 0 counts as +), times :math:`L_t/2`.
 
     >>> from jaxbandit import theory
     >>> adversary = theory.games.Spread(jnp.float32(0.1))
@@ -109,7 +110,7 @@ class Spread:
 
 @pytree_dataclass
 class Halving:
-    """In the ⌊log₂K⌋ rounds of the largest ranges half of the arms that are left lose L/2, the others win it and stay.
+    """In the :math:`\\lfloor \\log_2 K \\rfloor` rounds of the largest ranges, half of the arms that are left lose L/2, the others win it.
 
     The proof draws the half at random. As x_t is known, the half that the learner trusts more is taken, which does no worse.
     If an odd number of arms is left, the one in the middle gets 0.
@@ -145,11 +146,11 @@ def _adversary(ranges: np.ndarray, num_arms: int) -> tuple[Any, np.ndarray, Boun
 
 
 def play_with_ranges(learner: LearnerLike, ranges: ArrayLike, num_arms: int) -> Played:
-    """Play the full-information game with losses in [0, L_t] against the adversary of Theorem 9.
+    """Play the full-information game with losses in :math:`[0, L_t]` against the adversary of Theorem 9.
 
     Args:
       learner: of the FTRL or exponential-weights family, or :class:`Hedge`: one whose state follows from the losses alone.
-      ranges: ``[T]`` L_t, in any order.
+      ranges: ``[T]`` :math:`L_t`, in any order.
       num_arms: K.
 
     >>> import jaxbandit as jb

@@ -27,10 +27,10 @@ __all__ = ["Arrivals", "Drift", "DriftedRegret", "InverseRates", "SelfBounding",
 
 @pytree_dataclass
 class Drift:
-    """The largest x_{t,i}/x_{s,i} over all arms and all s <= t with t - s <= ``window``: the key lemma says at most 2.
+    """The largest :math:`x_{t,i}/x_{s,i}` over all arms and :math:`t - \\mathrm{window} \\le s \\le t`; at most 2 by the key lemma.
 
-    Reads ``drift [C, runs]``. The smallest x of a window is found by doubling: the minimum over the last 2^j rounds is the smaller
-    of two minima over 2^(j-1) rounds, so a round costs O(log window).
+    Reads ``drift [C, runs]``. The smallest x of a window is found by doubling: the minimum over the last :math:`2^j` rounds is
+    the smaller of two minima over :math:`2^{j-1}` rounds, so a round costs O(log window).
 
     Args:
       window: d_max (static).
@@ -75,9 +75,11 @@ class Drift:
 
 @pytree_dataclass
 class Arrivals:
-    """The number of observations that arrive in one round, and the lemma Σ_{s<=t} σ_s >= Σ_{s<=t} a_s(a_s - 1)/2 in every round.
+    """The number of observations that arrive in one round, and Lemma 12 in every round.
 
-    Reads ``[C, runs]``: ``arrivals_max`` (a_max), ``outstanding_sum`` (Σσ), ``arrival_pairs`` (Σ a(a - 1)/2) and
+    .. math:: \\sum_{s \\le t} \\sigma_s \\ge \\sum_{s \\le t} \\frac{a_s(a_s - 1)}{2}
+
+    Reads ``[C, runs]``: ``arrivals_max``, ``outstanding_sum`` (left side), ``arrival_pairs`` (right side) and
     ``arrival_violations``, the number of rounds in which the lemma failed. All sums are exact.
 
     >>> import jax, jaxbandit as jb
@@ -115,9 +117,11 @@ class Arrivals:
 
 @pytree_dataclass
 class DriftedRegret:
-    """Σ_t a_t·<x_t, Δ> = Σ_t <x_{t+d_t}, Δ>, the regret with the probabilities of the round of arrival (L258-272).
+    """The drifted regret, with the probabilities of the round of arrival (L258-272).
 
-    Reads ``drifted_regret [C, runs]``. With delays cut off at the horizon, Reg <= 2·drifted + d_max on every path on which the
+    .. math:: \\sum_t a_t \\langle x_t, \\Delta \\rangle = \\sum_t \\langle x_{t+d_t}, \\Delta \\rangle
+
+    Reads ``drifted_regret [C, runs]``. With delays cut off at the horizon, :math:`\\mathrm{Reg} \\le 2\\,\\mathrm{drifted} + d_{max}` on every path on which the
     key lemma holds.
 
     >>> import jax, jaxbandit as jb
@@ -140,7 +144,7 @@ class DriftedRegret:
 
 @pytree_dataclass
 class InverseRates:
-    """The inverse rates in use: ``tsallis_rate`` = 1/η_t and ``entropy_rate`` = 1/γ_t, ``[C, runs]``.
+    """The inverse rates in use: ``tsallis_rate`` (:math:`\\eta_t^{-1}`) and ``entropy_rate`` (:math:`\\gamma_t^{-1}`), ``[C, runs]``.
 
     Args:
       learner: as given to ``simulate``; must have ``inverse_rates``, as :class:`jaxbandit.BestOfBothWorlds` has.
@@ -170,22 +174,23 @@ class InverseRates:
 
 @pytree_dataclass
 class StabilityAndPenalty:
-    """The two halves of the drifted regret of FTRL, and what the paper bounds them by (L274-299, L560-680).
+    """Stability and penalty, the two parts of the drifted regret of FTRL, with their bounds in the paper (L274-299, L560-680).
 
     Reads, all ``[C, runs]``:
 
-    - ``stability`` Σ_t <x_t, ℓ̂_t> + F̄_t*(-L_{t+1}) - F̄_t*(-L_t), ℓ̂_t the sum of the estimates that arrive in round t. It is the
-      Bregman divergence D_{F_t}(x_t, x̃_t), x̃_t the leader at L_{t+1} with the rates of round t: a sum of terms none of which
-      is negative, so float32 serves.
-    - ``stability_limit`` Σ_t Σ_i 2(ℓ̂_{t,i} - α_t)²/f''(x_{t,i}) with the α_t of L282, and ``stability_ratio``, the largest
-      quotient of the two in one round.
-    - ``stability_tsallis`` and ``stability_entropy``: Σ_t Σ_{s in A_t} Σ_i η_t x_{t,i}^{3/2}(1/x_{s,i} - 1) and
-      Σ_t γ_t a_t(a_t - 1)<x_t, Δ>; in expectation the stability is at most 4 times their sum (L284 has 2).
-    - ``shift_ratio``: the largest α_t·γ_t, which must not pass 1, and ``aux1_ratio``: the largest α_t/(a_t (K - 1)^{1/3}), which
-      Lemma aux1 bounds by 2·drift, so 4.
-    - ``estimated_drift``: Σ_t <x_t, ℓ̂_t> - ℓ̂_{t,i*}; its mean is the drifted regret, because importance weighting is unbiased.
-    - ``penalty`` = estimated_drift - stability, and ``penalty_limit``
-      Σ_{t>=2} (F_{t-1}(x_t) - F_t(x_t)) + F_T(e_{i*}) - F_1(x_1), which it stays below on every path.
+    - ``stability`` :math:`\\sum_t \\langle x_t, \\hat\\ell_t \\rangle + \\bar F_t^*(-L_{t+1}) - \\bar F_t^*(-L_t)`, with :math:`\\hat\\ell_t` the sum of the
+      estimates that arrive in round t. It is the Bregman divergence :math:`D_{F_t}(x_t, \\tilde x_t)`, with :math:`\\tilde x_t` the leader at
+      :math:`L_{t+1}` with the rates of round t. No term is negative, so float32 is accurate.
+    - ``stability_limit`` :math:`\\sum_t \\sum_i 2(\\hat\\ell_{t,i} - \\alpha_t)^2/f''(x_{t,i})` with the :math:`\\alpha_t` of L282, and
+      ``stability_ratio``, the largest quotient of the two in one round.
+    - ``stability_tsallis`` :math:`\\sum_t \\sum_{s \\in A_t} \\sum_i \\eta_t x_{t,i}^{3/2}(1/x_{s,i} - 1)` and ``stability_entropy``
+      :math:`\\sum_t \\gamma_t a_t(a_t - 1) \\langle x_t, \\Delta \\rangle`. In expectation the stability is at most 4 times their sum (L284 has 2).
+    - ``shift_ratio``: the largest :math:`\\alpha_t \\gamma_t`, which must not exceed 1, and ``aux1_ratio``: the largest
+      :math:`\\alpha_t/(a_t (K - 1)^{1/3})`, at most 4 by Lemma aux1.
+    - ``estimated_drift`` :math:`\\sum_t \\langle x_t, \\hat\\ell_t \\rangle - \\hat\\ell_{t,i^*}`; its mean is the drifted regret, because importance
+      weighting is unbiased.
+    - ``penalty``: ``estimated_drift`` - ``stability``, and its bound on every path, ``penalty_limit``
+      :math:`\\sum_{t \\ge 2} (F_{t-1}(x_t) - F_t(x_t)) + F_T(e_{i^*}) - F_1(x_1)`.
 
     Args:
       learner: as given to ``simulate``, with ``inverse_rates`` and a state with ``loss_estimates``.
@@ -269,7 +274,12 @@ class StabilityAndPenalty:
 class SelfBounding:
     """The sums of equation (10), without the constants a, b, c: ``self_bounding [C, 3, runs]``.
 
-    A = Σ_t Σ_{i≠i*} η_t √x_{t,i}, B = Σ_t γ_{t+d_t}(a_{t+d_t} - 1)<x_t, Δ>, C = Σ_{t>=2} σ_t γ_t H(x_t)/log K with H the entropy.
+    .. math::
+        A = \\sum_t \\sum_{i \\ne i^*} \\eta_t \\sqrt{x_{t,i}}, \\qquad
+        B = \\sum_t \\gamma_{t+d_t}(a_{t+d_t} - 1) \\langle x_t, \\Delta \\rangle, \\qquad
+        C = \\sum_{t \\ge 2} \\frac{\\sigma_t \\gamma_t H(x_t)}{\\log K}
+
+    with H the entropy.
 
     Args:
       learner: as given to ``simulate``, with ``inverse_rates``.

@@ -1,4 +1,4 @@
-"""What a sequence of delays is worth: outstanding plays, and the least that skipping can leave of it.
+"""Outstanding observations of a sequence of delays, and the smallest cost that skipping can leave.
 
 All of it is exact, on the host, in O(T log T): sequences of 10⁷ rounds take about a second. ``delays[t - 1]`` is the delay of
 round t; :func:`truncated` cuts delays off at the horizon, as the paper does without loss of generality.
@@ -24,7 +24,7 @@ class Optimum:
 
 
 def truncated(delays: ArrayLike) -> np.ndarray:
-    """The delays ``[T]`` with everything revealed at the end of the game: min(d_t, T - t).
+    """The delays ``[T]`` with everything revealed at the end of the game: :math:`\\min(d_t, T - t)`.
 
     >>> from jaxbandit import theory
     >>> theory.optimal_skipping.truncated([5, 0, 5, 5])
@@ -35,7 +35,7 @@ def truncated(delays: ArrayLike) -> np.ndarray:
 
 
 def outstanding(delays: ArrayLike) -> np.ndarray:
-    """``[T]`` σ_t = #{s < t : s + d_s >= t}, the plays whose feedback is outstanding at the start of round t.
+    """``[T]`` :math:`\\sigma_t = \\#\\{s < t : s + d_s \\ge t\\}`, the observations that are outstanding at the start of round t.
 
     >>> from jaxbandit import theory
     >>> theory.optimal_skipping.outstanding([2, 2, 2, 2, 0])
@@ -48,7 +48,7 @@ def outstanding(delays: ArrayLike) -> np.ndarray:
 
 
 def arrivals(delays: ArrayLike) -> np.ndarray:
-    """``[T]`` a_t = #{s <= t : s + d_s = t}, the observations that arrive at the end of round t.
+    """``[T]`` :math:`a_t = \\#\\{s \\le t : s + d_s = t\\}`, the observations that arrive at the end of round t.
 
     >>> from jaxbandit import theory
     >>> theory.optimal_skipping.arrivals([2, 1, 0, 9])
@@ -60,7 +60,7 @@ def arrivals(delays: ArrayLike) -> np.ndarray:
 
 
 def skipping_optimum(delays: ArrayLike, num_arms: int) -> Optimum:
-    """min over S of |S| + √(D_S̄ log K), D_S̄ the total delay of the rounds that are not skipped. Exact.
+    """:math:`\\min_S |S| + \\sqrt{D_{\\bar S} \\log K}`, with :math:`D_{\\bar S}` the total delay of the rounds that are not skipped. Exact.
 
     For a given |S| the longest delays are the ones to skip, so sorting replaces the search over subsets.
 
@@ -75,7 +75,7 @@ def skipping_optimum(delays: ArrayLike, num_arms: int) -> Optimum:
 
 
 def outstanding_optimum(delays: ArrayLike) -> Optimum:
-    """min over S of |S| + d_max(S̄), which bounds σ_max (Lemma "σ_max"). Exact, by sorting.
+    """:math:`\\min_S |S| + d_{max}(\\bar S)`, which bounds :math:`\\sigma_{max}` (Lemma 3). Exact, by sorting.
 
     >>> from jaxbandit import theory
     >>> theory.optimal_skipping.outstanding_optimum([1000, 1, 1, 1])
@@ -86,7 +86,7 @@ def outstanding_optimum(delays: ArrayLike) -> Optimum:
 
 
 def summary(delays: ArrayLike) -> dict[str, int]:
-    """What the bounds ask of a sequence of delays: T, D (cut off at the horizon), d_max, σ_max and a_max.
+    """The quantities of a sequence of delays in the bounds: T, D (cut off at the horizon), :math:`d_{max}`, :math:`\\sigma_{max}`, :math:`a_{max}`.
 
     >>> from jaxbandit import theory
     >>> theory.optimal_skipping.summary([2, 1, 0, 9])

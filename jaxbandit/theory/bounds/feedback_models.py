@@ -9,9 +9,12 @@ from jaxbandit.theory.optimal_skipping import check_arms
 
 
 def state_exp3(num_arms: int, num_signals: int, rounds: ArrayLike, delay: float) -> Bound:
-    """A state of S is seen at once, the loss d rounds later: √(2(d + 1)·S·T log K), for ``BOLD(StateExp3(P, T/(d + 1), 0), d + 1)``.
+    """Intermediate observations of S states, fixed delay d: the bound of ``BOLD(StateExp3(P, T/(d + 1), 0), d + 1)``.
 
-    d + 1 copies, each with log K/η + η·S·T/(2(d + 1)) at its rate η (Baghi 2026, in whose program it stands; the steps are checked here).
+    .. math:: \\sqrt{2(d + 1)\\,S\\,T \\log K}
+
+    It has d + 1 copies, each with :math:`\\log K/\\eta + \\eta S T/(2(d + 1))` at its rate :math:`\\eta` (Baghi 2026, in whose program it stands; the
+    steps are checked here).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.state_exp3(num_arms=8, num_signals=4, rounds=10_000, delay=50).total.round(1)
@@ -26,19 +29,20 @@ def state_exp3(num_arms: int, num_signals: int, rounds: ArrayLike, delay: float)
 
 
 def state_exp3_single(num_arms: int, num_signals: float, rounds: ArrayLike, delay: float, rate: ArrayLike | None = None) -> Bound:
-    """A state of S is seen at once, the loss d rounds later: the regret of ``StateExp3`` itself, without copies.
+    """Intermediate observations of S states, fixed delay d: the bound of ``StateExp3`` itself, without copies.
 
     .. math:: \\frac{\\log K}{\\eta} + \\frac{\\eta}{2}\\big(3.3\\,(S - 1)\\,T + 2dT\\big) + d \\quad\\text{for } \\eta \\le \\frac{1}{e(d + 1)}
 
     Under this condition no probability grows by more than the factor e while a loss is outstanding. In place of S any bound on the
-    effective dimension :math:`v_t` may be given. The theorem has the minimum over η; its proof, which was read, has this line.
+    effective dimension :math:`v_t` may be given. The theorem has the minimum over the rate;
+    its proof has this line.
 
     Args:
       num_arms: K.
       num_signals: S, or a bound on the effective dimension.
       rounds: T.
       delay: d, fixed and at least 1.
-      rate: η; by default that of :class:`jaxbandit.StateExp3`. A larger one than allowed raises an error.
+      rate: :math:`\\eta`; by default that of :class:`jaxbandit.StateExp3`. A larger one than allowed raises an error.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.state_exp3_single(num_arms=8, num_signals=4, rounds=10_000, delay=50).total.round(1)
@@ -67,7 +71,7 @@ def largest_state_rate(delay: float) -> float:
 
 
 def composite(num_arms: int, rounds: ArrayLike, delay: float) -> Bound:
-    """Losses in pieces over d + 1 rounds, only sums are seen: order √((d + 1)·K·T), of CoLo over Tsallis-INF (Cesa-Bianchi et al. 2022).
+    """Composite anonymous feedback over d + 1 rounds, CoLo over Tsallis-INF: order :math:`\\sqrt{(d + 1)KT}` (Cesa-Bianchi et al. 2022).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.composite(num_arms=2, rounds=5000, delay=3).total
@@ -81,9 +85,11 @@ def composite(num_arms: int, rounds: ArrayLike, delay: float) -> Bound:
 
 
 def limited_tracking(num_arms: int, rounds: ArrayLike, total_delay: ArrayLike, capacity: float) -> Bound:
-    """At most C plays are waited for, total delay D: order √(KT) + √(DK/C) + √(D log K), C at least of order log T.
+    """At most C outstanding observations, total delay D, C at least of order log T.
 
-    Ryabchenko, Attias & Roy (COLT 2025), where delays are known at the time of the play; for their schedulers, not for
+    .. math:: \\sqrt{KT} + \\sqrt{DK/C} + \\sqrt{D \\log K}
+
+    Ryabchenko, Attias & Roy (COLT 2025), where delays are known at action time; for their schedulers, not for
     :class:`jaxbandit.LimitedTracking`.
 
     >>> from jaxbandit import theory

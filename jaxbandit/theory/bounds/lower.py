@@ -1,4 +1,4 @@
-"""Lower bounds: what no learner can promise to stay below."""
+"""Lower bounds on the regret."""
 
 import dataclasses
 
@@ -11,7 +11,9 @@ from jaxbandit.theory.optimal_skipping import check_arms, check_sequence
 
 
 def lai_robbins(means: ArrayLike, rounds: ArrayLike) -> Bound:
-    """Σ_i Δ_i/kl(m_i, m*)·log T: no consistent learner of Bernoulli losses has a smaller slope (Lai & Robbins 1985).
+    """The smallest slope in log T of a consistent learner under Bernoulli losses (Lai & Robbins 1985).
+
+    .. math:: \\sum_i \\frac{\\Delta_i}{\\mathrm{kl}(m_i, m^*)} \\log T
 
     Asymptotic: a slope, not a bound at finite T.
 
@@ -29,7 +31,7 @@ def lai_robbins(means: ArrayLike, rounds: ArrayLike) -> Bound:
 
 
 def bandit_lower(num_arms: int, rounds: ArrayLike) -> Bound:
-    """No bandit learner does better against all adversaries than min{√(KT), T}/20 (Auer et al. 2002; no delays needed).
+    """No bandit learner does better against all adversaries than :math:`\\min\\{\\sqrt{KT}, T\\}/20` (Auer et al. 2002; no delays needed).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.bandit_lower(num_arms=4, rounds=10_000).total
@@ -43,11 +45,13 @@ def bandit_lower(num_arms: int, rounds: ArrayLike) -> Bound:
 
 
 def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
-    """Fixed delay, stochastic: d·ΣΔ_i/K + Σ log T/Δ_i.
+    """Fixed delay, stochastic losses.
+
+    .. math:: \\frac{d}{K} \\sum_i \\Delta_i + \\sum_i \\frac{\\log T}{\\Delta_i}
 
     In the first d rounds nothing is observed, and an algorithm that treats the arms alike pays the mean gap in each. The paper (L205) has d in
-    place of d·ΣΔ_i/K, which is more than can be forced: with K = 2, Δ = 0.05 and d = 1000 it says 1000 where the first d rounds
-    cost 25.
+    place of the first term, which is more than can be forced: with two arms, gap 0.05 and d = 1000 it says 1000 where the first d
+    rounds cost 25.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.stochastic_lower([0, 0.5], rounds=1000, delay=10).total.round(2)
@@ -58,10 +62,12 @@ def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
 
 
 def full_information_lower(ranges: ArrayLike, num_arms: int) -> Bound:
-    """Theorem 9: no full-information learner does better when the losses of round t lie in [0, L_t].
+    """Theorem 9: no full-information learner does better when the losses of round t lie in :math:`[0, L_t]`.
 
-    max{½ Σ_{n <= N} L_(n), 1/32·√(Σ_{n > N} L_(n)² log K)} with L_(1) >= L_(2) >= … and N = ⌊log₂ K⌋ (L357 has the order the
-    wrong way round, and its second sum should start one later). The two terms are alternatives: ``total`` is the larger.
+    .. math:: \\max\\Big\\{\\tfrac12 \\sum_{n \\le N} L_{(n)},\\; \\tfrac1{32} \\sqrt{\\sum_{n > N} L_{(n)}^2 \\log K}\\Big\\}
+
+    with :math:`L_{(1)} \\ge L_{(2)} \\ge \\dots` and :math:`N = \\lfloor \\log_2 K \\rfloor` (L357 has the order the wrong way round, and its second
+    sum should start one later). The two terms are alternatives: ``total`` is the larger.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.full_information_lower(np.ones(1000), 4).total.round(3)
@@ -84,10 +90,12 @@ class _Larger(Bound):
 
 
 def buckets(delays: ArrayLike) -> np.ndarray:
-    """First rounds b_1 = 1, b_2, … of the buckets of the Corollary: all plays of a bucket precede all its feedback.
+    """First rounds :math:`b_1 = 1, b_2, \\dots` of the buckets of Corollary 10: all actions of a bucket precede all its feedback.
 
-    b_{m+1} = 1 + min_{t in B_m}(t + d_t), found greedily: a play joins the bucket unless some feedback of the bucket has
-    arrived before it. (With L373 as printed buckets of plays with d_t = 0 would be empty.)
+    .. math:: b_{m+1} = 1 + \\min_{t \\in B_m}(t + d_t)
+
+    A round joins the bucket unless some feedback of the bucket has arrived before it. (With L373 as printed, buckets of rounds
+    without delay would be empty.)
 
     >>> from jaxbandit import theory
     >>> theory.bounds.buckets([2, 2, 2, 1, 0, 0])
@@ -104,9 +112,9 @@ def buckets(delays: ArrayLike) -> np.ndarray:
 
 
 def delayed_lower(delays: ArrayLike, num_arms: int) -> Bound:
-    """Corollary 10: with all losses of a bucket equal, the game is the one of Theorem 9 with ranges |B_m|.
+    """Corollary 10: with all losses of a bucket equal, the game is the one of Theorem 9 with ranges :math:`|B_m|`.
 
-    Proved for any delays; that it is of the order min_S(|S| + √(D_S̄ log K)) needs them to be non-increasing.
+    Proved for any delays; that it is of the order :math:`\\min_S(|S| + \\sqrt{D_{\\bar S} \\log K})` needs them to be non-increasing.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.delayed_lower(np.full(1000, 9), num_arms=4).total.round(2)

@@ -12,14 +12,17 @@ from jaxbandit.theory.optimal_skipping import check_arms, check_sequence, outsta
 
 
 class Constants(NamedTuple):
-    """η₀ and γ₀ of MZS22, Algorithm 1."""
+    """:math:`\\eta_0` and :math:`\\gamma_0` of MZS22, Algorithm 1."""
 
     tsallis: float
     entropy: float
 
 
 def mzs22_constants(max_delay: float, num_arms: int, linear: float = 10.0, factor: float = 24.0) -> Constants:
-    """η₀ = 10·d_max + d_max²/(K^{1/3} log K)² and γ₀ = 24²·d_max²·K^{2/3}·log K (L143; K, not K - 1).
+    """The constants of Algorithm 1 (L143; K, not K - 1).
+
+    .. math::
+        \\eta_0 = 10\\, d_{max} + \\frac{d_{max}^2}{(K^{1/3} \\log K)^2}, \\qquad \\gamma_0 = 24^2\\, d_{max}^2 K^{2/3} \\log K
 
     >>> from jaxbandit import theory
     >>> round(float(theory.bounds.mzs22_constants(max_delay=1, num_arms=8).entropy / np.log(8)))
@@ -34,7 +37,11 @@ def mzs22_constants(max_delay: float, num_arms: int, linear: float = 10.0, facto
 def mzs22_rates(
     delays: ArrayLike, num_arms: int, max_delay: float | None = None, linear: float = 10.0, factor: float = 24.0
 ) -> Rates:
-    """1/η_t = √(t + η₀) and 1/γ_t = √((Σ_{s<=t} σ_s + γ₀)/log K) for a sequence of delays ``[T]``.
+    """The inverse rates of MZS22 for a sequence of delays ``[T]``.
+
+    .. math::
+        \\eta_t^{-1} = \\sqrt{t + \\eta_0}, \\qquad
+        \\gamma_t^{-1} = \\sqrt{\\frac{\\sum_{s \\le t} \\sigma_s + \\gamma_0}{\\log K}}
 
     ``max_delay`` is the input of the learner; by default the longest delay of the sequence.
 
@@ -50,7 +57,9 @@ def mzs22_rates(
 
 
 def mzs22_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
-    """Theorem 1, adversarial: √(KT) + √(D log K) + d_max K^{1/3} log K, D cut off at the horizon.
+    """Theorem 1, adversarial, D cut off at the horizon.
+
+    .. math:: \\sqrt{KT} + \\sqrt{D \\log K} + d_{max} K^{1/3} \\log K
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs22_adversarial(np.full(100, 3), num_arms=4)["bandit"]
@@ -68,7 +77,9 @@ def mzs22_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def mzs22_stochastic(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, max_delay: float) -> Bound:
-    """Theorem 1, stochastic: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + d_max K^{1/3} log K over the gaps above 0.
+    """Theorem 1, stochastic, over the gaps above 0.
+
+    .. math:: \\sum_i \\Big(\\frac{\\log T}{\\Delta_i} + \\frac{\\sigma_{max}}{\\Delta_i \\log K}\\Big) + d_{max} K^{1/3} \\log K
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs22_stochastic([0, 0.5, 0.5], rounds=1000, outstanding_max=0, max_delay=0)["log"].round(2)
@@ -85,7 +96,7 @@ def mzs22_stochastic(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float,
 
 
 class SelfBoundingConstants(NamedTuple):
-    """The constants a, b, c of Reg <= aA + bB + cC + D (equation (10) of MZS22, there part of A, B, C)."""
+    """The constants a, b, c of :math:`\\mathrm{Reg} \\le aA + bB + cC + D` (equation (10) of MZS22, there part of A, B, C)."""
 
     a: float
     b: float
@@ -108,11 +119,14 @@ def self_bounding_limits(
     max_delay: float,
     constants: SelfBoundingConstants = RECOMPUTED,
 ) -> Bound:
-    """What 4aA - Reg, 4bB - Reg and 4cC - Reg stay below, on every path, and 4D: their sum bounds the regret.
+    """Upper bounds of 4aA - Reg, 4bB - Reg and 4cC - Reg on every path, and 4D: their sum bounds the regret.
 
-    Σ 4a²/Δ_i·log(T/η₀ + 1) (L312 has 16a², which also holds), 64b²·a_max·log K (what the proof
-    of L319 gives; its printed 32b² holds as well, by keeping the -Reg that the proof drops), Σ 128c²·σ_max/(Δ_i log K).
-    With d_max = 0 the logarithm is 1 + log T. Rests on the key lemma, whose printed proof has a gap at L820.
+    .. math::
+        \\sum_i \\frac{4a^2}{\\Delta_i} \\log\\Big(\\frac{T}{\\eta_0} + 1\\Big), \\qquad 64 b^2 a_{max} \\log K, \\qquad
+        \\sum_i \\frac{128 c^2 \\sigma_{max}}{\\Delta_i \\log K}
+
+    L312 has :math:`16a^2` in the first, which also holds. The second is the result of the proof of L319; its printed :math:`32b^2` holds as
+    well, by keeping the -Reg that the proof drops. Without delay the logarithm is :math:`1 + \\log T`. Rests on the key lemma, whose printed proof has a gap at L820.
 
     >>> from jaxbandit import theory
     >>> limits = theory.bounds.self_bounding_limits([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)
@@ -133,7 +147,9 @@ def self_bounding_limits(
 
 
 def self_bounding_remainder(num_arms: int, max_delay: float) -> float:
-    """D of equation (10): 4√(1 + η₀)(√K - 1) + 2√(γ₀ log K) + d_max (from L977, before it is rounded up).
+    """D of equation (10), from L977 before it is rounded up.
+
+    .. math:: 4\\sqrt{1 + \\eta_0}\\,(\\sqrt K - 1) + 2\\sqrt{\\gamma_0 \\log K} + d_{max}
 
     >>> from jaxbandit import theory
     >>> round(float(theory.bounds.self_bounding_remainder(num_arms=4, max_delay=0)), 6)
@@ -146,7 +162,10 @@ def self_bounding_remainder(num_arms: int, max_delay: float) -> float:
 def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, arrivals_max: float, max_delay: float) -> Bound:
     """The final bound at L1020, letter by letter. It loses factors of 2 on the way (256 should be 512): not a certificate.
 
-    Σ 56²/Δ_i·log(T/η₀ + 1) + 2048·a_max·log K + Σ 256·σ_max/(Δ_i log K) + 16√(η₀(K - 1)) + 8√(γ₀ log K) + 4·d_max.
+    .. math::
+        \\sum_i \\frac{56^2}{\\Delta_i} \\log\\Big(\\frac{T}{\\eta_0} + 1\\Big) + 2048\\, a_{max} \\log K
+        + \\sum_i \\frac{256\\, \\sigma_{max}}{\\Delta_i \\log K} + 16\\sqrt{\\eta_0(K - 1)} + 8\\sqrt{\\gamma_0 \\log K} + 4 d_{max}
+
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs22_printed([0, 0.5], 1000, outstanding_max=5, arrivals_max=1, max_delay=5)["arriving"].round(1)
@@ -165,7 +184,7 @@ def mzs22_printed(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float, ar
 
 
 def fixed_delay_adversarial(delay: float, num_arms: int, rounds: ArrayLike) -> Bound:
-    """Corollary, adversarial: √(KT) + √(dT log K), for T >= d·K^{2/3}·log K (L196 has K^{1/3}, a misprint).
+    """Corollary, adversarial: :math:`\\sqrt{KT} + \\sqrt{dT \\log K}` for :math:`T \\ge d K^{2/3} \\log K` (L196 has :math:`K^{1/3}`, a misprint).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.fixed_delay_adversarial(delay=10, num_arms=4, rounds=[100, 10_000])["bandit"]
@@ -182,7 +201,7 @@ def fixed_delay_adversarial(delay: float, num_arms: int, rounds: ArrayLike) -> B
 
 
 def fixed_delay_stochastic(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
-    """Corollary, stochastic: Theorem 1 with σ_max = d_max = d.
+    """Corollary, stochastic: Theorem 1 with :math:`\\sigma_{max} = d_{max} = d`.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.fixed_delay_stochastic([0, 0.5], rounds=1000, delay=10)["log"].round(2)

@@ -8,9 +8,13 @@ from jaxbandit.theory.optimal_skipping import check_arms, outstanding, skipping_
 
 
 def mzs24_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
-    """MZS24: √(KT) + min_S(|S| + √(D_S̄ log K)) + S* + K σ_max (recalled, not checked against the paper).
+    """MZS24, adversarial (recalled, not checked against the paper).
 
-    S* = min{d_max K^{2/3} log K, min_S(|S| + √(D_S̄ K^{2/3} log K))} bounds the number of skipped rounds.
+    .. math::
+        \\sqrt{KT} + \\min_S\\Big(|S| + \\sqrt{D_{\\bar S} \\log K}\\Big) + S^* + K \\sigma_{max}, \\qquad
+        S^* = \\min\\Big\\{d_{max} K^{2/3} \\log K,\\; \\min_S\\Big(|S| + \\sqrt{D_{\\bar S} K^{2/3} \\log K}\\Big)\\Big\\}
+
+    :math:`S^*` bounds the number of skipped rounds.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs24_adversarial(np.full(100, 2), num_arms=4)["outstanding"]
@@ -28,7 +32,9 @@ def mzs24_adversarial(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def mzs24_stochastic(gaps: ArrayLike, delays: ArrayLike) -> Bound:
-    """MZS24: Σ_i (log T/Δ_i + σ_max/(Δ_i log K)) + S* + K σ_max (recalled, not checked against the paper).
+    """MZS24, stochastic (recalled, not checked against the paper).
+
+    .. math:: \\sum_i \\Big(\\frac{\\log T}{\\Delta_i} + \\frac{\\sigma_{max}}{\\Delta_i \\log K}\\Big) + S^* + K \\sigma_{max}
 
     >>> from jaxbandit import theory
     >>> theory.bounds.mzs24_stochastic([0, 0.5], np.zeros(1000, int)).total.round(2)

@@ -12,7 +12,7 @@ from jaxbandit.theory.optimal_skipping import check_arms, check_sequence, trunca
 
 
 def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal["iw", "rv"] = "iw") -> Bound:
-    """No delays: "iw" 4√(KT) + 1, "rv" 2√(KT) + 10 K log T + 16 (Zimmert & Seldin, JMLR 2021).
+    """No delays: "iw" :math:`4\\sqrt{KT} + 1`, "rv" :math:`2\\sqrt{KT} + 10 K \\log T + 16` (Zimmert & Seldin, JMLR 2021).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.tsallis_inf_adversarial(num_arms=4, rounds=100).total
@@ -29,7 +29,7 @@ def tsallis_inf_adversarial(num_arms: int, rounds: ArrayLike, estimator: Literal
 
 
 def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
-    """No delays, "iw": Σ (4 log T + 20)/Δ_i + 4√K (recalled, not checked against the paper).
+    """No delays, "iw": :math:`\\sum_i (4 \\log T + 20)/\\Delta_i + 4\\sqrt K` (recalled, not checked against the paper).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.tsallis_inf_stochastic([0, 0.5], rounds=1000)["log"].round(2)
@@ -42,7 +42,9 @@ def tsallis_inf_stochastic(gaps: ArrayLike, rounds: ArrayLike) -> Bound:
 
 
 def dew(delays: ArrayLike, num_arms: int) -> Bound:
-    """DEW: η(KTe/2 + D) + log K/η at its rate η = √(log K/(KTe/2 + D)), capped at 1/(4e·d_max) (Thune et al. 2019; recalled).
+    """DEW at its rate, capped at :math:`1/(4e\\, d_{max})` (Thune et al. 2019; recalled).
+
+    .. math:: \\eta \\Big(\\frac{KTe}{2} + D\\Big) + \\frac{\\log K}{\\eta}, \\qquad \\eta = \\sqrt{\\frac{\\log K}{KTe/2 + D}}
 
     >>> from jaxbandit import theory
     >>> theory.bounds.dew(np.zeros(1000, int), num_arms=4).total.round(1)
@@ -57,7 +59,7 @@ def dew(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def delayed_exp3(delays: ArrayLike, num_arms: int) -> Bound:
-    """Delay-adaptive Exp3: 3√(log K·(KT/2 + D)), after György & Joulani (2021).
+    """Delay-adaptive Exp3: :math:`3\\sqrt{\\log K\\,(KT/2 + D)}`, after György & Joulani (2021).
 
     >>> from jaxbandit import theory
     >>> theory.bounds.delayed_exp3(np.zeros(1000, int), num_arms=4).total.round(1)
@@ -112,7 +114,9 @@ def doubling_skipper(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def delayed_ucb1(gaps: ArrayLike, rounds: ArrayLike, outstanding_max: float) -> Bound:
-    """Delayed UCB1: Σ (8 log T/Δ_i + 3.5 Δ_i) + σ_max Σ Δ_i (Joulani et al. 2013; recalled).
+    """Delayed UCB1 (Joulani et al. 2013; recalled).
+
+    .. math:: \\sum_i \\Big(\\frac{8 \\log T}{\\Delta_i} + 3.5 \\Delta_i\\Big) + \\sigma_{max} \\sum_i \\Delta_i
 
     >>> from jaxbandit import theory
     >>> theory.bounds.delayed_ucb1([0, 0.5], rounds=1000, outstanding_max=10)["outstanding"]

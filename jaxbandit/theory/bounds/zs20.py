@@ -18,7 +18,9 @@ class Rates(NamedTuple):
 
 
 def zs20_rates(delays: ArrayLike, num_arms: int) -> Rates:
-    """ZS20 without skipping: 1/η_t = √t, 1/γ_t = √(2 Σ_{s<=t} σ_s/log K).
+    """ZS20 without skipping.
+
+    .. math:: \\eta_t^{-1} = \\sqrt t, \\qquad \\gamma_t^{-1} = \\sqrt{\\frac{2 \\sum_{s \\le t} \\sigma_s}{\\log K}}
 
     >>> from jaxbandit import theory
     >>> theory.bounds.zs20_rates([1, 1, 1, 1], num_arms=4).entropy.round(2)
@@ -32,7 +34,9 @@ def zs20_rates(delays: ArrayLike, num_arms: int) -> Rates:
 def adversarial(rates: Rates, delays: ArrayLike, num_arms: int) -> Bound:
     """The bound for **any** non-increasing rates, at every horizon: terms are arrays ``[T]`` (L334-338; proved in ZS20).
 
-    Reg_T <= Σ η_t√K + Σ γ_t σ_t + 2√K/η_T + log K/γ_T. The curve to draw in the adversarial regime.
+    .. math:: \\mathrm{Reg}_T \\le \\sum_t \\eta_t \\sqrt K + \\sum_t \\gamma_t \\sigma_t + \\frac{2\\sqrt K}{\\eta_T} + \\frac{\\log K}{\\gamma_T}
+
+    The curve to draw in the adversarial regime.
 
     >>> from jaxbandit import theory
     >>> delays = np.full(1000, 10)
@@ -58,7 +62,7 @@ def adversarial(rates: Rates, delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def zs20_simple(delays: ArrayLike, num_arms: int) -> Bound:
-    """ZS20 without skipping: 4√(KT) + √(8 D log K).
+    """ZS20 without skipping: :math:`4\\sqrt{KT} + \\sqrt{8 D \\log K}`.
 
     >>> from jaxbandit import theory
     >>> theory.bounds.zs20_simple(np.zeros(100, int), num_arms=4).total
@@ -72,7 +76,9 @@ def zs20_simple(delays: ArrayLike, num_arms: int) -> Bound:
 
 
 def zs20_skipping(delays: ArrayLike, num_arms: int) -> Bound:
-    """ZS20 with skipping: 4√(KT) + 10·max{min_S(|S| + √(D_S̄ log K)), 2 log K}.
+    """ZS20 with skipping.
+
+    .. math:: 4\\sqrt{KT} + 10 \\max\\Big\\{\\min_S\\Big(|S| + \\sqrt{D_{\\bar S} \\log K}\\Big),\\; 2 \\log K\\Big\\}
 
     >>> from jaxbandit import theory
     >>> lost = [0] * 99 + [10**6] + [0] * 900  # one delay that outlasts the game
