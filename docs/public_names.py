@@ -27,7 +27,7 @@ GIVEN = {
 GIVEN |= {"FTRL", "DifferentiableLosses", "ReadsSignals", "ShowsSignals", "TakesSums"}
 GIVEN |= {"AdaptiveLosses", "FullInformation", "ReadsDelays", "ReadsStages", "ShowsDelays", "ShowsStages"}
 GIVEN |= {"Advice", "ImportanceWeighted", "Measurement", "Rates", "Rollout", "Round", "Ticket", "TicketError", "Tuned"}
-GIVEN |= {"WorstCase"}
+GIVEN |= {"ReadsStages", "ShowsStages", "WorstCase"}
 API = Path(__file__).parent / "api"
 
 

@@ -1,4 +1,4 @@
-"""What a sweep says about its numbers: regret against one of them, a map over two."""
+"""Figures of a sweep: regret against one swept number, a map over two."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from jaxbandit.plots.panels import (
     place_legend,
     set_y_axis,
 )
-from jaxbandit.plots.style import look, styles_for
+from jaxbandit.plots.style import styles_for
 from jaxbandit.plots.table import Group, SweepTable, words
 from jaxbandit.results.statistics import intercept, paired_test, student_quantile
 
@@ -57,7 +57,7 @@ def against(
       ax: a panel of yours to draw into; its figure is returned.
       log: ``"x"``, ``"y"`` or ``"both"`` for logarithmic axes (True is ``"x"``); a 0 keeps its place beside the least number.
       title: of the figure.
-      band: the bars: ``"interval"``, the 95 % interval of the mean; two quantiles of the runs, as ``(0.05, 0.95)``; or None.
+      band: the bars: ``"interval"``, the 95% interval of the mean; two quantiles of the runs, as ``(0.05, 0.95)``; or None.
       line: options of the matplotlib lines, such as ``linewidth=3``.
 
     >>> import tempfile, jaxbandit as jb
@@ -145,8 +145,8 @@ def heatmap(
     Args:
       sweep: what :func:`jaxbandit.open_sweep` returned, whole or a part of it.
       x, y: the two numbers, by the name of their coordinate, ``"delays_delay"``, or only of their field, ``"delay"``.
-      show: ``"winner"``: the learner with the least mean regret, and how many times as large the second one's is; pale where the
-        95 % interval of the paired difference between the two holds 0. ``"regret"``: mean regret, a panel for each learner.
+      show: ``"winner"``: the learner with the lowest mean regret, and the ratio of the second lowest to it; pale where the
+        95% interval of the paired difference between the two contains 0. ``"regret"``: mean regret, a panel for each learner.
       round: a recorded round; the last one unless given.
       ax: a panel of yours to draw into; its figure is returned.
       title: of the figure.
@@ -168,9 +168,7 @@ def heatmap(
         raise ValueError(f"plots.heatmap(show={shown(show)}): a map shows the 'winner' or the 'regret'")
     groups = {axis: table.groups(axis, names) for axis in table.labels}
     if show == "winner" and len(groups["learner"]) < 2:
-        raise ValueError(
-            "plots.heatmap(show='winner'): there is one learner, which wins everywhere; show='regret' draws its regret"
-        )
+        raise ValueError("plots.heatmap(show='winner'): there is one learner only; show='regret' draws its regret")
     sets = [groups["learner"]] if show == "winner" else [[learner] for learner in groups["learner"]]
     combinations = [(who, one, two) for one in groups["losses"] for two in groups["delays"] for who in sets]
     maps = [_Map(table, names, *combination) for combination in combinations]
@@ -206,7 +204,7 @@ class _Map:
         sides = [sorted({point[side] for point in found}) for side in (0, 1)]
         if max(map(len, sides)) > MOST_CELLS:
             raise ValueError(
-                f"plots.heatmap: {len(sides[0])} x {len(sides[1])} cells are too many to be seen; at most {MOST_CELLS} a side"
+                f"plots.heatmap: {len(sides[0])} x {len(sides[1])} cells are too many to draw; at most {MOST_CELLS} a side"
             )
         self.sides = sides
         self.runs = {(sides[0].index(one), sides[1].index(two)): runs for (one, two), runs in found.items()}
@@ -238,10 +236,10 @@ class _Map:
 def _draw_winners(panel: "Axes", one: _Map, labels: Sequence[str]) -> None:
     from matplotlib.patches import Rectangle
 
-    winners = one.winners()
+    winners, styles = one.winners(), styles_for(labels)
     for (i, j), (label, ratio, clear) in winners.items():
         index = labels.index(label)
-        colour, hatch = look(index)[0], HATCHES[index % len(HATCHES)]
+        colour, hatch = styles[index].colour, HATCHES[index % len(HATCHES)]
         panel.add_patch(
             Rectangle(
                 (i - 0.5, j - 0.5), 1, 1, facecolor=colour, alpha=0.9 if clear else 0.35, hatch=hatch, edgecolor="white", lw=0.6
@@ -252,12 +250,14 @@ def _draw_winners(panel: "Axes", one: _Map, labels: Sequence[str]) -> None:
             panel.text(i, j, f"{ratio:.3g}×" if ratio < 100 else "> 99×", ha="center", va="center", fontsize="small", bbox=box)
     present = {label for label, _, _ in winners.values()}
     handles = [
-        Rectangle((0, 0), 1, 1, facecolor=look(index)[0], hatch=HATCHES[index % len(HATCHES)], edgecolor="white", label=label)
+        Rectangle(
+            (0, 0), 1, 1, facecolor=styles[index].colour, hatch=HATCHES[index % len(HATCHES)], edgecolor="white", label=label
+        )
         for index, label in enumerate(labels)
         if label in present
     ]
     columns = 2 if len(handles) > 2 else max(len(handles), 1)
-    note = "least regret (and the second's in multiples of it; pale: not clear)"
+    note = "lowest regret, and the ratio of the second lowest to it (pale: not significant)"
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": columns}
     panel.legend(handles=handles, frameon=False, title=note, fontsize="small", title_fontsize="small", **below)
 

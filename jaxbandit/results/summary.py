@@ -41,6 +41,6 @@ class ResultSummary:
             ("runs with more than 10 times the median regret", f"{self.failed:.1%}"),
             *([("note", self.note)] if self.note else []),
             ("mean delay of a play, in rounds", number(self.mean_delay)),
-            ("most plays waiting at once", f"{self.outstanding_max:,}"),
+            ("most outstanding observations", f"{self.outstanding_max:,}"),
             ("missing feedback, share of all rounds", share(self.lost, self.runs * self.rounds)),
         ]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OPEN = 6  # games, or panels of a figure, that are not folded
 Figures = dict[str, tuple[str, "Figure"]]  # name of its file -> title, figure
 Differences = Mapping[tuple[str, str, str], Difference]
+Styles = Mapping[str, plots.Style]
 
 
 def write_report(
@@ -71,7 +72,7 @@ def write_report(
 
 
 def _picture(game: Environment) -> "Figure":
-    """The curves of a game on linear and on logarithmic axes."""
+    """The curves of an environment on linear and on logarithmic axes."""
     figure, panels = plots.figure(columns=2)
     for panel, log in zip(panels, (False, True), strict=True):
         plots.regret(game.results, ax=panel, log=log, title=game.title if not log else "")
@@ -94,11 +95,11 @@ def _body(store: Store, games: Sequence[Environment], figures: Figures, title: s
     return [
         f"""<header><h1>{escape(title)}</h1>{own}
 <p>{counts}; {runs} × {store.rounds:,} rounds, seed {escape(str(store.manifest["seed"]))}. Regret is pseudo-regret
-against the best arm in hindsight; bands and brackets are 95 % intervals over runs. Learners met the same losses and delays run by
+against the best arm in hindsight; bands and brackets are 95% intervals over runs. Learners have the same losses and delays run by
 run, so differences are paired.{until}</p>{partial}
-<h2>In short</h2>{in_words(games, found, labels)}{heat_table(games, labels) if len(labels) > 1 else ""}</header>
+<h2>Summary</h2>{in_words(games, found, labels)}{heat_table(games, labels) if len(labels) > 1 else ""}</header>
 {_drawn(figures)}
-<h2>Game by game</h2>
+<h2>Environments</h2>
 <input type="radio" name="axes" id="linear" checked><label for="linear">linear axes</label>
 <input type="radio" name="axes" id="log"><label for="log">logarithmic axes</label>
 <main>{sections}</main>""",
@@ -110,28 +111,27 @@ _UNTIL = (
     " Runs were added with until={}: differences are those of confidence sequences, simultaneous over all pairs; intervals of single "
     "learners are Student's, and do not account for the choice of the number of runs."
 )
-_PARTIAL = '<p class="partial">The sweep is not finished: this shows the runs that are there.</p>'
+_PARTIAL = '<p class="partial">The sweep is not finished: the runs so far are shown.</p>'
 
 
 def _section(game: Environment, pairs: Differences, labels: Sequence[str], unfolded: bool) -> str:
-    index = {label: i for i, label in enumerate(labels)}  # of its colour and line style, the same in all games
+    styles = dict(zip(labels, plots.styles_for(labels), strict=True))  # the same in all environments
     means = game.means()
     ranked = sorted(means, key=means.__getitem__)
-    figures = "".join(_figure(game, index, log) for log in (False, True))
+    figures = "".join(_figure(game, styles, log) for log in (False, True))
     return f"""<section><details{" open" if unfolded else ""}><summary class="game">{escape(game.title)}</summary>
 <div class="pair" id="{escape(game.name)}"><div>{figures}{_bound_note(game)}</div>
-<div><div class="wide">{_table(game, pairs, ranked, index)}</div>{_interval_note(game)}{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></details></section>
+<div><div class="wide">{_table(game, pairs, ranked, styles)}</div>{_interval_note(game)}{_delay_line(game)}{_matrix(game, pairs, ranked)}</div></div></details></section>
 """
 
 
-def _figure(game: Environment, index: Mapping[str, int], log: bool) -> str:
+def _figure(game: Environment, styles: Styles, log: bool) -> str:
     """Mean regret with bands, and the bounds; the table beside it is the legend."""
     estimates = {label: result.estimate() for label, result in game.results.items()}
-    lines = [Line(bound.rounds, bound.values, plots.look(index[label])[0], "1 4", 1.2) for label, bound in game.bounds.items()]
+    lines = [Line(bound.rounds, bound.values, styles[label].colour, "1 4", 1.2) for label, bound in game.bounds.items()]
     for label, estimate in estimates.items():
-        colour, style = plots.look(index[label])
-        dashes = " ".join(map(str, _DASHES[style])) if style != "-" else ""
-        lines.append(Line(estimate.rounds, estimate.mean, colour, dashes, low=estimate.low, high=estimate.high))
+        dashes = " ".join(f"{_WIDTH * length:g}" for length in styles[label].dash)
+        lines.append(Line(estimate.rounds, estimate.mean, styles[label].colour, dashes, _WIDTH, estimate.low, estimate.high))
     highest = max(float(np.nanmax(np.fmax(estimate.high, estimate.mean))) for estimate in estimates.values())
     if log:
         means = np.concatenate([estimate.mean for estimate in estimates.values()])
@@ -146,21 +146,19 @@ def _figure(game: Environment, index: Mapping[str, int], log: bool) -> str:
     return chart(lines, limits, log=log, title=f"regret, {game.title}", css_class="log" if log else "linear")
 
 
-# How each line style of plots.STYLES looks in a table: lengths of dashes and gaps.
-_DASHES = {"-": (26,), "--": (7, 3), "-.": (9, 3, 2, 3), ":": (2, 3)}
+_WIDTH = 2.0  # of a curve, in pixels; dashes are multiples of it
 
 
-def _swatch(index: int) -> str:
+def _swatch(style: plots.Style) -> str:
     """A short piece of a curve."""
-    colour, style = plots.look(index)
-    stops, at = [], 0
-    for place, length in enumerate(_DASHES[style]):
-        stops.append(f"{'transparent' if place % 2 else colour} {at}px {at + length}px")
+    stops, at = [], 0.0
+    for place, length in enumerate(_WIDTH * part for part in style.dash or (13,)):
+        stops.append(f"{'transparent' if place % 2 else style.colour} {at:g}px {at + length:g}px")
         at += length
     return f'<span class="swatch" style="background:repeating-linear-gradient(90deg,{",".join(stops)})"></span>'
 
 
-def _table(game: Environment, pairs: Differences, ranked: Sequence[str], index: Mapping[str, int]) -> str:
+def _table(game: Environment, pairs: Differences, ranked: Sequence[str], styles: Styles) -> str:
     best = ranked[0]
     rows = []
     for label in ranked:
@@ -168,7 +166,7 @@ def _table(game: Environment, pairs: Differences, ranked: Sequence[str], index: 
         mark = "" if estimate.reliable[-1] else " †"
         interval = f"<small>{number(estimate.low[-1])} … {number(estimate.high[-1])}{mark}</small>"
         summary = game.results[label].summary()
-        cells = f"<th>{_swatch(index[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
+        cells = f"<th>{_swatch(styles[label])}{escape(label)}</th><td>{number(estimate.mean[-1])} {interval}</td>"
         cells += f"<td>{number(summary.median)}</td><td>{number(summary.quantile_95)}</td><td>{summary.failed:.1%}</td>"
         if label != best:
             pair = pairs[game.name, label, best]
@@ -180,7 +178,7 @@ def _table(game: Environment, pairs: Differences, ranked: Sequence[str], index: 
         rows.append(f"<tr>{cells}</tr>")
     more = "<th>paired difference to the best</th>" if len(ranked) > 1 else ""
     quantiles = "<th>median</th><th>95th percentile</th><th>failed runs</th>"
-    head = f"<tr><th>learner</th><th>regret <small>95 % interval</small></th>{quantiles}{more}</tr>"
+    head = f"<tr><th>learner</th><th>regret <small>95% interval</small></th>{quantiles}{more}</tr>"
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -206,7 +204,7 @@ def _matrix(game: Environment, pairs: Differences, ranked: Sequence[str]) -> str
         rows.append(f"<tr><th>{place}. {escape(one)}</th>{''.join(cells)}</tr>")
     head = "".join(f"<th>{place}</th>" for place in range(1, len(ranked) + 1))
     return (
-        f'<details><summary>all pairs: row less column</summary><div class="wide"><table><thead><tr><th></th>{head}</tr></thead>'
+        f'<details><summary>all pairs: row − column</summary><div class="wide"><table><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )
 
@@ -221,9 +219,9 @@ def _delay_line(game: Environment) -> str:
     results = game.results.values()
     return (
         f"<p class=small>Total delay of a run: {span([r.total_delay.mean() for r in results])} rounds on average, "
-        f"{span([r.total_delay.mean() / r.rounds[-1] for r in results])} rounds a play; at most "
-        f"{span([r.outstanding_max.max() for r in results])} plays waiting at once; feedback of "
-        f"{span([r.lost.mean() for r in results])} plays never came.</p>"
+        f"{span([r.total_delay.mean() / r.rounds[-1] for r in results])} per round; at most "
+        f"{span([r.outstanding_max.max() for r in results])} outstanding observations; "
+        f"{span([r.lost.mean() for r in results])} observations missing on average.</p>"
     )
 
 
@@ -234,7 +232,7 @@ def _bound_note(game: Environment) -> str:
     for label, bound in game.bounds.items():
         sources.setdefault(bound.source, []).append(label)
     described = "; ".join(f"{escape(source)}: {escape(', '.join(names))}" for source, names in sources.items())
-    return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit in ({described}).</p>"
+    return f"<p class=small>Thin dotted lines: upper bounds with proved constants, where they fit ({described}).</p>"
 
 
 MOST_FIGURES = 4
@@ -252,7 +250,7 @@ def _swept_figures(store: Store) -> Figures:
     delay, loss = (next((name for name in numbers if table.dimension(name) == axis), None) for axis in ("delays", "losses"))
     if delay and loss and len(table.labels["learner"]) > 1:
         with contextlib.suppress(ValueError):  # too many panels or cells: the user chooses what to draw
-            found["who_wins"] = "lowest regret", plots.heatmap(data, delay, loss)
+            found["lowest_regret"] = "lowest regret", plots.heatmap(data, delay, loss)
     for name in numbers[:MOST_FIGURES]:
         log = "x" if _spread(table.values_of[name]) > 20 else False
         with contextlib.suppress(ValueError):
@@ -271,7 +269,7 @@ def _drawn(figures: Figures) -> str:
         drawn = f'<div class="wide">{svg(figure, name, f"against of{columns}")}</div>'
         figure.set_layout_engine("none")  # its panels have found their places: the PNG need not look for them again
         parts.append(f"<details{unfolded}><summary>{escape(title)}</summary>{drawn}</details>")
-    return f"<h2>Over what was varied</h2>{''.join(parts)}" if parts else ""
+    return f"<h2>Swept parameters</h2>{''.join(parts)}" if parts else ""
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -298,13 +296,13 @@ def _provenance(store: Store, pairs: int) -> str:
             rows.append(f"<tr><th>{escape(setting['label'])}</th><td>{escape(text)}</td></tr>")
     where = "; ".join(", ".join(f"{name} {value}" for name, value in known.items()) for known in store.manifest["environments"])
     horizons = ", ".join(f"{horizon['rounds']:,}" for horizon in store.manifest["horizons"])
-    return f"""<footer><h2>Where this comes from</h2>
-<p>Horizons played: {escape(horizons)} rounds. {len(store.files())} unit files, each with its SHA-256 in its name
+    return f"""<footer><h2>Provenance</h2>
+<p>Horizons: {escape(horizons)} rounds. {len(store.files())} unit files, each with its SHA-256 in its name
 (<code>jaxbandit verify</code> checks them). Made with {escape(where)}.</p>
 <p>Differences are tested with a two-sided paired Student test at the horizon, adjusted by Holm over all {pairs} pairs of this
-report; a star marks adjusted p below {LEVEL}. Without delays or with a law that draws them, no bound is drawn unless it holds for
-the sequence that was played.</p>
-<details><summary>every setting of every learner and law</summary><div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div></details></footer>"""
+report; a star marks adjusted p below {LEVEL}. A bound is drawn only where it holds for
+the delays that were simulated.</p>
+<details><summary>all settings of learners, losses and delays</summary><div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div></details></footer>"""
 
 
 _STYLE = """

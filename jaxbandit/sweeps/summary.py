@@ -17,7 +17,7 @@ LEVEL = 0.05
 class Win:
     """The learner with the lowest mean regret in an environment, and the second lowest."""
 
-    title: str  # of the game
+    title: str  # of the environment
     best: str
     second: str
     lead: Difference  # second minus best
@@ -26,7 +26,7 @@ class Win:
 
 
 def wins(games: Sequence[Environment], pairs: Mapping[tuple[str, str, str], Difference]) -> list[Win]:
-    """One for each game that has two learners at least."""
+    """One for each environment with at least two learners."""
     found = []
     for game in games:
         means = game.means()
@@ -40,9 +40,9 @@ def wins(games: Sequence[Environment], pairs: Mapping[tuple[str, str, str], Diff
 
 
 def in_words(games: Sequence[Environment], found: Sequence[Win], labels: Sequence[str]) -> str:
-    """A sentence for each learner that wins somewhere, as HTML."""
+    """A sentence for each learner that has the lowest regret somewhere, as HTML."""
     if not found:
-        return "<p>One learner alone: its regret is below.</p>"
+        return "<p>The sweep has one learner; its regret is below.</p>"
     if len(games) == 1:
         return f"<p>{_one_game(found[0])}</p>"
     items = []
@@ -53,20 +53,22 @@ def in_words(games: Sequence[Environment], found: Sequence[Win], labels: Sequenc
         clear = [win for win in mine if win.clear]
         ratios = [win.ratio for win in mine if np.isfinite(win.ratio)]
         level = all(f"{ratio:.3g}" == "1" for ratio in ratios)
-        by = " The second is level with it." if level else f" The second has {_span(ratios)} times its regret."
+        by = (
+            " The second-lowest regret is the same." if level else f" The second-lowest regret is {_span(ratios)} times as large."
+        )
         widest = max(clear, key=lambda win: win.lead.mean, default=None)
-        most = f" Its largest lead: {_lead(widest)} ahead of {escape(widest.second)} ({escape(widest.title)})." if widest else ""
+        most = f" Largest margin: {_lead(widest)} below {escape(widest.second)} ({escape(widest.title)})." if widest else ""
         items.append(
-            f"<li><b>{escape(label)}</b> has the least regret in {len(mine)} of {len(found)} games, clearly in {len(clear)} of them.{by}{most}</li>"
+            f"<li><b>{escape(label)}</b> has the lowest regret in {len(mine)} of {len(found)} environments, significantly in {len(clear)} of them.{by}{most}</li>"
         )
     never = [label for label in labels if all(win.best != label for win in found)]
-    last = f"<p>First nowhere: {escape(', '.join(never))}.</p>" if never else ""
+    last = f"<p>Lowest in no environment: {escape(', '.join(never))}.</p>" if never else ""
     return f"<ul>{''.join(items)}</ul>{last}"
 
 
 def _one_game(win: Win) -> str:
-    clearly = "" if win.clear else "; this is within chance"
-    return f"<b>{escape(win.best)}</b> has the least regret: {_lead(win)} less than {escape(win.second)}{clearly}."
+    clearly = "" if win.clear else "; the difference is not significant"
+    return f"<b>{escape(win.best)}</b> has the lowest regret: {_lead(win)} below {escape(win.second)}{clearly}."
 
 
 def _lead(win: Win) -> str:
@@ -79,7 +81,7 @@ def _span(values: Sequence[float]) -> str:
 
 
 def heat_table(games: Sequence[Environment], labels: Sequence[str]) -> str:
-    """Games x learners: mean regret, coloured by how many times the least of its game it is."""
+    """Environments x learners: mean regret, coloured by its ratio to the lowest of the environment."""
     rows = []
     for game in games:
         means = game.means()
@@ -94,8 +96,8 @@ def heat_table(games: Sequence[Environment], labels: Sequence[str]) -> str:
             cells.append(f'<td style="background:{_colour(ratio)}">{bold.format(number(means[label]))}</td>')
         rows.append(f'<tr><th><a href="#{escape(game.name)}">{escape(game.title)}</a></th>{"".join(cells)}</tr>')
     head = "".join(f"<th>{escape(label)}</th>" for label in labels)
-    table = f"<table class=heat><thead><tr><th>game</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    note = "<p class=small>Mean regret; the darker, the more times the least of its row (white: 1, full: 10 or more).</p>"
+    table = f"<table class=heat><thead><tr><th>environment</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    note = "<p class=small>Mean regret; the shade is its ratio to the lowest of the row (white: 1, full: 10 or more).</p>"
     return f'<div class="wide scrolled">{table}</div>{note}'
 
 

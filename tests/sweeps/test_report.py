@@ -120,9 +120,9 @@ def test_the_summary_says_who_wins_where_and_by_how_much(varied):
     assert (means[1] < means[0]).all()
     ratios = means[0] / means[1]
     assert "<h1>Mine</h1><p>Said in the spec.</p>" in text
-    assert "<b>Tsallis</b> has the least regret in 3 of 3 games, clearly in 3 of them." in text
+    assert "<b>Tsallis</b> has the lowest regret in 3 of 3 environments, significantly in 3 of them." in text
     assert f"The second has {ratios.min():.3g} to {ratios.max():.3g} times its regret." in text
-    assert "First nowhere: coin." in text
+    assert "Lowest in no environment: coin." in text
     assert "regret against delay in rounds" in text
     for delay in range(3):
         assert f"<td>{number(np.median(last[1, delay]))}</td><td>{number(np.quantile(last[1, delay], 0.95))}</td>" in text
@@ -139,7 +139,7 @@ def test_a_win_that_is_chance_is_not_called_clear(varied):
     )
     (win,) = wins([close], differences([close]))
     assert not win.clear
-    assert "within chance" in in_words([close], [win], ["a", "b"])
+    assert "not significant" in in_words([close], [win], ["a", "b"])
 
 
 @pytest.mark.thorough
