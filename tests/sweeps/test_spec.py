@@ -220,10 +220,8 @@ def test_every_field_of_every_class_can_be_written():
         "clicks": [0.5, 0.25],
         "purchases": [0.25, 0.5],
         "prior_mean": [0.5, 0.25],
-        "prior_deviation": [0.25, 0.25],
-        "prior_correlation": 0.5,
-        "noise_deviation": [0.5, 0.5],
-        "noise_correlation": 0.5,
+        "prior_covariance": [[0.25, 0.125], [0.125, 0.25]],
+        "noise_covariance": [[0.5, 0.25], [0.25, 0.5]],
         "prior_losses": [1.0, 2.0],
         "prior_rewards": [2.0, 1.0],
     }
@@ -231,6 +229,8 @@ def test_every_field_of_every_class_can_be_written():
         for name, cls in classes.items():
             table = {"name": name}
             for field in dataclasses.fields(cls):
+                if name == "funnel" and field.name == "delays":
+                    continue  # a spec cannot name delay models within losses
                 value = values.get(field.name, 2)
                 if name == "switching" and field.name == "means":
                     value = [[0.2, 0.4]]
@@ -262,7 +262,9 @@ def test_every_field_of_every_class_can_be_written():
             )
             assert type(made) is cls
             for field in dataclasses.fields(cls):
-                if field.name not in (*nested, "laws", "no_conversion", "conversion") and not isinstance(table[field.name], dict):
+                if field.name not in (*nested, "laws", "no_conversion", "conversion") and not isinstance(
+                    table.get(field.name, {}), dict
+                ):
                     np.testing.assert_array_equal(np.asarray(getattr(made, field.name)), np.asarray(table[field.name]))
 
 
