@@ -74,6 +74,21 @@ class MZS22(Rule):
 
 
 @dataclasses.dataclass
+class Tapered(Rule):
+    horizon: int
+    robustness: float
+    power: float
+    tsallis_scale: float = 1.2
+
+    def probabilities(self, losses, t, total):
+        horizon = self.horizon
+        while horizon < t:
+            horizon *= 2
+        taper = self.robustness * ((horizon - t + 1) / horizon) ** self.power
+        return hybrid(losses, self.tsallis_scale * taper * np.sqrt(t), taper * np.sqrt(total / np.log(2)))
+
+
+@dataclasses.dataclass
 class Tsallis(Rule):
     scale: float
 

@@ -47,6 +47,11 @@ class Floored(ImportanceWeighted):
 LEARNERS = {
     "MZS22, linear": (jb.BestOfBothWorlds(1, 1.0, 1.0), enumeration.MZS22(1, 1.0, 1.0), "linear"),
     "MZS22, factor": (jb.BestOfBothWorlds(1, 1.0, 1.0), enumeration.MZS22(1, 1.0, 1.0), "factor"),
+    "tapered, power": (
+        jb.TaperedFTRL(4, robustness=1.5, power=0.3),
+        enumeration.Tapered(4, 1.5, 0.3),
+        "power",
+    ),  # 5 rounds: doubled
     "Tsallis-INF": (jb.TsallisINF(scale=1.5), enumeration.Tsallis(1.5), "scale"),
     "reduced variance": (jb.TsallisINF("rv", scale=3.0, threshold=0.7), enumeration.ReducedVariance(3.0, 0.7), "scale"),
     "exponential weights": (jb.DelayedExp3(scale=0.3), enumeration.Hedge(0.3), "scale"),

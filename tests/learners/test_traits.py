@@ -201,4 +201,4 @@ class Contrary(jb.DelayedThompson):
 def test_a_propensity_of_another_act_is_not_reported():
     """Rejects the propensities of Thompson sampling for a subclass that draws otherwise."""
     assert np.isnan(jb.Agent(Contrary(), 2, seed=0).act().probability)
-    assert jb.Agent(jb.DelayedThompson(), 2, seed=0).act().probability == pytest.approx(0.5)
+    assert jb.Agent(jb.DelayedThompson(), 2, seed=0).act().probability == pytest.approx(0.5, abs=1e-3)
