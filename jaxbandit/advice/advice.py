@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit._checks.inputs import check_rounds, check_runs, given_key
+from jaxbandit._checks.inputs import check_rounds, check_runs, given_key, validate_learner
 from jaxbandit._core.fields import show
 from jaxbandit._engine.simulation import simulate
 from jaxbandit._io.files import write_whole
@@ -22,7 +22,7 @@ from jaxbandit._version import __version__
 from jaxbandit.advice.candidates import LEFT_OUT, TRIED, UNIFORM, burn_in, candidates
 from jaxbandit.advice.result import Advice, Runs
 from jaxbandit.advice.scenarios import PHASES, Scenario, scenarios
-from jaxbandit.learners.base import Learner, LearnerLike
+from jaxbandit.learners.base import LearnerLike
 from jaxbandit.logs import Log
 
 MOST_ROUNDS = 20_000  # of a longer log, unless given
@@ -84,10 +84,17 @@ def advise(
             f"rounds={rounds}, runs={runs}: advice needs {LEAST_ROUNDS} rounds or more, and {LEAST_RUNS} runs or more"
         )
     asked = list(learners) if isinstance(learners, Sequence) and not isinstance(learners, str) else []
-    own = {_label(one): one for one in asked if isinstance(one, Learner)}
-    labels = [one for one in asked if not isinstance(one, Learner)]
-    if learners is not None and (not asked or not set(map(str, labels)) <= set(TRIED)):
+    labels = [one for one in asked if isinstance(one, str)]
+    own = {_label(one): one for one in asked if not isinstance(one, str)}
+    if learners is not None and (not asked or not set(labels) <= set(TRIED)):
         raise ValueError(f"learners={show(learners)}: give a list of learners of your own or labels out of {', '.join(TRIED)}")
+    for one in own.values():
+        try:
+            validate_learner(one, len(log.arms))
+        except TypeError as error:
+            raise ValueError(f"learners={show(learners)}: {error}; labels are {', '.join(TRIED)}") from None
+    if len(own) + len(labels) < len(asked):
+        raise ValueError(f"learners={show(learners)}: two learners have one label; give each class once, or a short repr to each")
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds={show(seconds)}: give a number above 0, or None for no limit")
     players = candidates(_facts(log, rounds), None if learners is None else [UNIFORM, *labels])
@@ -121,7 +128,7 @@ def check_log(log: object) -> None:
 def _label(learner: LearnerLike) -> str:
     """The label of a user's learner: as it is displayed, unless that is long."""
     text = repr(learner)
-    return text if len(text) <= LONGEST_LABEL else type(learner).__name__
+    return text if len(text) <= LONGEST_LABEL and " at 0x" not in text else type(learner).__name__
 
 
 def _identity(learner: LearnerLike) -> str:

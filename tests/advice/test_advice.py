@@ -273,7 +273,7 @@ def test_a_learner_of_the_users_own(log, tmp_path):
     np.testing.assert_array_equal(again.lost[scenarios.DRIFT][label], advice.lost[scenarios.DRIFT][label])
     other = jb.advise(log, learners=["uniform", Always(alpha=3.0)], seconds=1e-9, **given)
     assert set(other.screened) == {"uniform"}
-    for wrong in ("thompson", [3], [], {"mine": Always()}):
+    for wrong in ("thompson", [3], [], {"mine": Always()}, [Always(), Always()]):
         with pytest.raises(ValueError, match="learners="):
             jb.advise(log, learners=wrong, **given)
 
