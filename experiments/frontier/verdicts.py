@@ -135,6 +135,6 @@ def draw(cells: dict[str, dict[str, Any]], file: Path) -> None:
     shown = {label: handle for axis in axes.flat for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     order = [name for name in registered()["learners"] if name in shown]
     figure.legend([shown[name] for name in order], order, loc="outside lower center", ncols=4, fontsize=8)
-    figure.suptitle("Learners given T (filled) have lower regret in both senses; no learner is below the line", fontsize=10)
+    figure.suptitle("Learners given T (filled) combine a low S with the lowest W; no learner is below the line", fontsize=10)
     figure.savefig(file, dpi=130)
     plt.close(figure)
