@@ -17,6 +17,7 @@ __all__ = ["escape", "page", "svg", "table"]
 STYLE = """
 :root{color-scheme:light}*{box-sizing:border-box}
 body{font:16px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:#1a1a1a;background:#fff;margin:0 auto;padding:1rem;max-width:1240px}
+pre{overflow-x:auto}
 h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.1rem;margin:1.8rem 0 .5rem;overflow-wrap:anywhere}p,blockquote{max-width:46rem}
 blockquote{border-left:4px solid #ccc;margin-left:0;padding-left:1em}img,svg{max-width:100%;height:auto}
 code{background:#f4f4f4;padding:.1em .3em}.wide{overflow-x:auto}

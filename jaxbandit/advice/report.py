@@ -50,8 +50,8 @@ def _learners(advice: "Advice") -> str:
     names = [one.label for one in ranking[:SHOWN]]
     names += [] if UNIFORM in names else [UNIFORM]
     figure, (panel,) = plots.figure()
-    for index, label in enumerate(names):
-        plots.draw_estimate(panel, advice.curve(label), index, advice.name(label))
+    for style, label in zip(plots.styles_for(map(advice.name, names)), names, strict=True):
+        plots.draw_estimate(panel, advice.curve(label), style, advice.name(label))
     panel.set(xlabel="decision", ylabel=f"mean {advice.unit} lost")
     panel.set_xlim(0, advice.rounds)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
@@ -84,8 +84,8 @@ def _rivals(advice: "Advice", ranking: list["Standing"]) -> str:
     for text in panel.get_yticklabels():
         text.set_parse_math(False)
     panel.set(
-        xlabel=f"additional {advice.unit} lost (median, 50% and 95% of the posterior)",
-        title=f"Rivals of {advice.name(first)}",
+        xlabel=f"additional {advice.unit} lost (posterior median, 50%, 95%)",
+        title=f"Additional loss compared with {advice.name(first)}",
     )
     plots.take_literally(figure)
     return svg(figure, "advice rivals")

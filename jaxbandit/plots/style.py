@@ -121,3 +121,4 @@ def _plain(label: str) -> str:
 
 _KNOWN = {_plain(text): style for key, style in ALGORITHMS.items() for text in (key, style.name)}
 _KNOWN |= {"mzs22": ALGORITHMS["bobw"], "zs20": ALGORITHMS["zimmert-seldin"], "zs21": ALGORITHMS["tsallis-inf"]}
+_KNOWN |= {f"uniform {word}": ALGORITHMS["uniform"] for word in ("allocation", "baseline")}

@@ -312,7 +312,7 @@ summary.game{font-size:1.02rem;font-weight:600;color:#1a1a1a;margin:.35rem 0;ove
 table.heat{width:auto}table.heat th{overflow-wrap:anywhere;white-space:normal;max-width:26rem}table.heat thead th{overflow-wrap:normal}svg.against{display:block;max-width:100%}.scrolled{max-height:30rem;overflow:auto}.scrolled thead th{position:sticky;top:0;background:#fff}
 svg.chart{width:100%;display:block}.chart text{font-size:13px;fill:#333}.grid{stroke:#e6e6e6}.axes{stroke:#333;fill:none}#linear:checked~main svg.log,#log:checked~main svg.linear{display:none}
 .swatch{display:inline-block;width:26px;height:3px;margin-right:.45rem;vertical-align:middle}
-table{width:100%}th,td{text-align:right}td{white-space:nowrap}th{overflow-wrap:anywhere}.pair th:first-child{min-width:7rem}
+table{width:100%}th,td{text-align:right}td{white-space:nowrap}th{overflow-wrap:anywhere}.pair th:first-child{min-width:7rem}.pair thead th{overflow-wrap:normal}
 th:first-child,footer td{text-align:left}footer td{white-space:normal;overflow-wrap:anywhere}
 td small,th small{font-size:.82em;font-weight:400;color:#555;display:block}
 .clear{font-weight:600}.open{color:#767676}.small{font-size:.82rem;color:#555;margin:.5rem 0}
