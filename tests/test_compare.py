@@ -138,7 +138,7 @@ def test_sweeps_and_datasets_say_the_same(results, tmp_path):
     assert [dataclasses.astuple(pair) for pair in sets.pairs] == [dataclasses.astuple(pair) for pair in direct.pairs]
     bare = results["UCB1"].to_xarray()
     bare.attrs.clear()
-    with pytest.raises(ValueError, match="does not tell its losses, delays and key"):
+    with pytest.raises(ValueError, match="does not contain its losses, delays and key"):
         jb.compare({"a": bare, "b": bare})
 
 

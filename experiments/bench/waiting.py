@@ -26,7 +26,7 @@ MOST = 1 << 18  # rows times arms that are tried
 
 
 def microseconds(arms: int, delays: Any, waiting: QueueKind | None = None) -> float:
-    """Processor time of one round of a block, with plays waiting as told, as chosen by default."""
+    """Processor time of one round of a block, with outstanding observations in the given queue, as chosen by default."""
     choose = choosing.choose_execution
 
     def chosen(*arguments: Any, **options: Any) -> Execution:

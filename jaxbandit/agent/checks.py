@@ -17,7 +17,7 @@ def check_arms(arms: object) -> list[str] | None:
     """The names of the arms, or None if only their number is given."""
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool) and arms >= 1:
         if arms > MOST_ARMS:
-            raise ValueError(f"arms={arms}: an agent has at most 2**23 arms; the random number of a decision tells no more apart")
+            raise ValueError(f"arms={arms}: an agent has at most 2**23 arms; the random number of a decision has 23 bits")
         return None
     names = list(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else []
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):

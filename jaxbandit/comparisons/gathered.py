@@ -56,7 +56,7 @@ def _of_dataset(name: str, data: Any) -> tuple[Sample, Mapping[str, str], int]:
         raise TypeError(f"jb.compare({{{name!r}: {show(data)}}}): give a Result, or a dataset with regret by round and run")
     if "identity" not in data.attrs:
         raise ValueError(
-            f"jb.compare({{{name!r}: …}}): this dataset does not tell its losses, delays and key; make it by Result.to_xarray"
+            f"jb.compare({{{name!r}: …}}): this dataset does not contain its losses, delays and key; make it by Result.to_xarray"
         )
     last = data.regret.transpose("round", "run").isel(round=-1)
     sample = Sample(*_in_order(last["run"].values, last.values))

@@ -17,8 +17,8 @@ class CompositeFeedback(Delays):
     """Composite anonymous feedback: the share ``shares[j]`` of a loss arrives j rounds after the action; only sums per round are observed.
 
     The observation of round t is :math:`\\sum_j \\text{share}_j\\, \\ell_{t-j}`, not attributed to rounds: composite anonymous feedback. Only
-    learners that need no more can play (they say ``takes_sums``), as :class:`jaxbandit.CoLo` does. A play is outstanding until its last
-    piece has arrived.
+    learners that inherit from ``TakesSums`` support it, such as :class:`jaxbandit.CoLo`. An observation is outstanding until its
+    last piece has arrived.
 
     Args:
       shares: of a loss that arrive after 0, 1, … rounds; they sum to 1.

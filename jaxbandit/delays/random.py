@@ -114,8 +114,8 @@ class Geometric(Unbounded):
 
     :math:`P(d \\ge n) = (m/(1+m))^n` with mean m. Draws above ``bound`` are missing feedback.
 
-    Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result`` says how many
-    plays were lost.
+    Without a ``bound`` it is the next power of two beyond which at most one in a million draws lies; ``Result.lost`` counts
+    missing observations.
 
     >>> import jaxbandit as jb
     >>> jb.delays.Geometric(mean=10.0, bound=127).draw(t=1, arm=0, loss=0.0, noise=0.5)

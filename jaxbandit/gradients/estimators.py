@@ -221,7 +221,7 @@ def _obstacle(number: Parameter, learner: Any, losses: Losses, delays: Delays, e
         if number.field not in smooth:
             return f"estimator={estimator!r}: losses.{type(losses).__name__} is not known to be smooth in {number.field}; {so}"
         if number.field in _chance_fields(losses) and estimator != "fluid" and certain:
-            return f"estimator={estimator!r}: losses of mean 0 or 1 tell nothing of what moves their chances; {so}"
+            return f"estimator={estimator!r}: losses with mean 0 or 1 have no derivative with respect to their means; {so}"
         if estimator == "score":
             return ""
     if not is_importance_weighted(as_learner(learner)):

@@ -86,7 +86,7 @@ class Tuned:
         if self.worse:
             lines.append("WARNING: the regret after tuning is significantly higher than before")
         if self.audit is not None:
-            verdict = {True: "agrees", False: "DISAGREES", None: "cannot tell, with so few runs"}[self.audit.agrees]
+            verdict = {True: "agrees", False: "DISAGREES", None: "undecided: too few runs"}[self.audit.agrees]
             where = ", ".join(place for place, one in self.audit.points.items() if one.agrees is False)
             lines.append(f"audit by paired differences: {verdict}{f' ({where})' if where else ''}")
         return "\n".join(lines)

@@ -15,7 +15,7 @@ from jaxbandit.learners.ftrl import FTRLState, follow_leader, log_arms, scaled_s
 
 @pytree_dataclass
 class ArmDependentState:
-    """Loss estimates, and what is missing."""
+    """Loss estimates, and outstanding observations by arm."""
 
     ftrl: FTRLState
     missing: jax.Array  # [K, ...] Σ 1/q_s over the plays of each arm whose feedback is missing

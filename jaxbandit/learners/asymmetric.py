@@ -37,13 +37,13 @@ class AsymmetricBestOfBothWorlds(FTRL):
     The regulariser as written, :math:`\\sum_i b_i x_i (\\log x_i - 1)`, is not least at the uniform point when the :math:`b_i`
     differ: before any feedback the arms with *small* :math:`b_i`, the good ones, get the small probabilities.
     ``centred`` uses :math:`\\sum_i b_i x_i (\\log(K x_i) - 1)` instead, which adds :math:`b_i \\log K` to the loss of
-    arm i and starts from uniform play.
+    arm i and starts from uniform exploration.
 
     Args:
       max_delay: d_max, the longest delay: a required input.
       gaps: ``[K]`` true gaps, or None to estimate them.
       floor: the least gap. 0 with true gaps gives the best arm no entropy at all, outside the stability lemma.
-      centred: uniform play before any feedback (static).
+      centred: uniform exploration before any feedback (static).
       linear, factor, tsallis_scale, entropy_scale: as in :class:`BestOfBothWorlds`.
 
     >>> import jaxbandit as jb

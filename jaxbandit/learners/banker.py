@@ -38,7 +38,7 @@ class BankerTsallisINF(Learner):
 
     Every saving pays the same fraction :math:`\\min(1, c_t/\\sum_s v_s)`. Two sums are then the whole state, exactly:
     :math:`\\sum v_s` and :math:`\\sum v_s z_s^{-1/2}`. The uniform point is a constant, so :math:`x_t` is the projection of the
-    spent part of the second sum, and an arrival puts back what its play had spent plus its :math:`\\hat\\ell_s`. (That any
+    spent part of the second sum, and an arrival puts back the amount that its action had spent plus its :math:`\\hat\\ell_s`. (That any
     greedy order of spending keeps the guarantee is recalled, not checked against the paper.)
 
     Its feedback enters by importance weighting, but with delay c_t stays so small that one loss moves probabilities by an order of

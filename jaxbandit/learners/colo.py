@@ -32,8 +32,8 @@ class CoLoState:
 class CoLo(Wrapper, TakesSums):
     """CoLo: a base learner without delays under composite anonymous feedback, where losses are spread over d + 1 rounds.
 
-    In each round a coin with probability 1/(2d + 1) says whether a new arm is drawn from the base; otherwise the last one is played again.
-    Once an arm was played 2d + 1 times in a row since it was drawn (2d coins said no), the base observes the arrivals of the last d + 1 of
+    In each round a new arm is drawn from the base with probability 1/(2d + 1); otherwise the last one is played again.
+    Once an arm was played 2d + 1 times in a row since it was drawn (2d times without a draw), the base observes the arrivals of the last d + 1 of
     these rounds, which is of no other arm, as the loss of this arm:
 
     .. math:: \\ell = \\frac{1}{2d + 1} \\sum_{r=t-d}^{t} Z_r

@@ -85,7 +85,7 @@ class DelayedUCB(Conversions):
        + \\sqrt{\\frac{N_k}{\\tilde N_k}} \\sqrt{\\frac{(1+\\epsilon)\\log t}{2 \\tilde N_k}}, \\quad
        \\tilde N_k = \\sum_{s < t,\\, I_s = k} \\tau_{\\min(t - 1 - s,\\, m)}
 
-    with :math:`S_k` the conversions seen of the :math:`N_k` plays of arm k, and :math:`\\tau_a` the probability that a
+    with :math:`S_k` the conversions observed among the :math:`N_k` actions on arm k, and :math:`\\tau_a` the probability that a
     conversion, if there is one, has arrived within a rounds. :math:`S_k/\\tilde N_k` is unbiased although failures are not observed.
     An arm with :math:`\\tilde N_k = 0` is chosen first; ties break at random. Each round costs as many steps as the curve is long.
 

@@ -166,7 +166,7 @@ class SlidingWindowThompson(Learner):
 
     .. math:: I_t = \\arg\\min_i \\theta_i, \\quad \\theta_i \\sim \\mathrm{Beta}\\Big(1 + \\sum \\ell,\\; 1 + \\sum (1 - \\ell)\\Big)
 
-    with sums over the plays of arm i in rounds t - W … t - 1 whose feedback has arrived.
+    with sums over the actions on arm i in rounds t - W … t - 1 whose feedback has arrived.
 
     Args:
       window: W (static).

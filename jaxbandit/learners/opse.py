@@ -1,4 +1,4 @@
-"""Elimination when the delay may depend on the loss: what is missing may be the best or the worst."""
+"""Elimination when the delay may depend on the loss: outstanding losses may be 0 or 1."""
 
 import dataclasses
 from typing import Any

@@ -117,11 +117,11 @@ class DelayedSAPO(Learner):
 
     Stochastic regret of order :math:`\\sum \\log T/\\Delta_i + (\\sigma_{max}/K) \\sum \\Delta_i \\log K`, adversarial
     :math:`\\sqrt{KT \\log T} + \\sqrt{D}`. The paper has no experiments, and its constants want long games: an arm with gap Δ goes
-    after about :math:`200 \\log T/\\Delta^2` observations of it, so until then play is uniform.
+    after about :math:`200 \\log T/\\Delta^2` observations of it, so until then exploration is uniform.
 
     Where the paper leaves a choice: arms are dropped once a round; bounds of dropped arms stay as they were; if all active arms would
-    go, none does; what waited in a bank is brought into its phase at once, not play by play; p is halved at most 16 times. The
-    intervals are looked at once the weighted width :math:`\\sqrt{2K\\log T/n}` is below 1: as printed, a first loss of 1 is outside
+    go, none does; observations kept in a bank enter their phase at once, not one by one; p is halved at most 16 times. The
+    intervals are checked once the weighted width :math:`\\sqrt{2K\\log T/n}` is below 1: as printed, a first loss of 1 is outside
     for K ≥ 4, and the proof calls the check trivial until then.
 
     Args:

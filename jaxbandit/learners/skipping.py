@@ -49,7 +49,7 @@ class Waiting:
 
 @pytree_dataclass
 class SkippingState:
-    """Loss estimates, and who is waited for."""
+    """Loss estimates, and the outstanding observations."""
 
     ftrl: FTRLState
     waiting: Waiting
@@ -67,13 +67,13 @@ class ZimmertSeldin(FollowsLeader):
     most :math:`4\\sqrt{KT} + \\sqrt{8 D \\log K}`.
 
     Skipping: :math:`\\gamma_t^{-1} = \\sqrt{\\tilde D_t / \\log K}`, where :math:`\\tilde D_t` counts the outstanding observations
-    that are active; a play that has waited more than :math:`\\gamma_t^{-1}` rounds at round t is no longer active from
+    that are active; an observation that has been outstanding for more than :math:`\\gamma_t^{-1}` rounds at round t is no longer active from
     round t + 1 on. Its feedback is still used when it arrives. A few very long delays then cost little.
 
     Args:
       skipping: the advanced tuning (static).
       tsallis_scale: multiplies :math:`\\sqrt t`.
-      entropy_scale: multiplies :math:`\\gamma_t^{-1}`, and with it the longest wait that counts.
+      entropy_scale: multiplies :math:`\\gamma_t^{-1}`, and with it the longest delay that counts.
       estimator: importance weighted ``"iw"``, or ``"delay-adapted"`` (static).
 
     >>> import jaxbandit as jb
@@ -136,7 +136,7 @@ class RobustBestOfBothWorlds(FTRL):
              + \\sqrt{49\\, D_t / \\log K} \\sum_i x_i(\\log x_i - 1)
 
     :math:`D_t = \\sum_{s \\le t} \\hat\\sigma_s` counts the outstanding observations that have not been skipped. When the feedback of
-    such a play s arrives in round t, its estimate is
+    such a round s arrives in round t, its estimate is
     :math:`\\ell / \\max\\{x_{s,I_s}, \\lambda\\}` with :math:`\\lambda = \\exp(-D_t/(D_t - D_s))` (0 if :math:`D_t = D_s`).
     After the arrivals of round t, outstanding observations with :math:`t - s > \\sqrt{D_t/(49 K^{2/3} \\log K)}` are skipped: their
     feedback is discarded for good. (The order of these steps is derived; the paper's text leaves room.)

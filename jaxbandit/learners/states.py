@@ -106,7 +106,7 @@ class CountedState:
 class EstimatedStateExp3(ByStates):
     """State-EXP3 that estimates P(s|a) by counting.
 
-    As :class:`StateExp3` with :math:`\\hat P_t(s|a) = (N_t(a, s) + \\alpha)/(N_t(a) + \\alpha S)` in place of P, N of the plays before round
+    As :class:`StateExp3` with :math:`\\hat P_t(s|a) = (N_t(a, s) + \\alpha)/(N_t(a) + \\alpha S)` in place of P, N the counts of actions before round
     t, and :math:`x_t` mixed with :math:`\\gamma/K`. The estimates of the losses are no longer unbiased, and no bound is known.
 
     Args:

@@ -1,4 +1,4 @@
-"""Limited tracking: only so many plays may be waited for at the same time."""
+"""Limited tracking: a bounded number of outstanding observations is tracked."""
 
 from typing import Any, ClassVar
 
@@ -28,8 +28,8 @@ class LimitedTracking(Wrapper):
 
     H bounds the number of outstanding observations, so that capacity is nearly always available. The loss of a tracked round counts 1/p
     times in the loss estimates of the base (:meth:`Observation.loss_estimate`); a base that averages what it sees, such as UCB1, needs no
-    such weight and takes none. The base knows how many plays are outstanding, tracked or not: that a play has come to its end is seen even
-    where its loss is not.
+    such weight and takes none. The base is given the number of outstanding observations, tracked or not: the arrival of an
+    observation is known even where its loss is not tracked.
 
     Read for convex losses; that the same coins serve arms is not proved there.
 

@@ -67,7 +67,7 @@ class Wrapper(ReadsSignals):
 
 
 class Sized(Wrapper):
-    """What QPM-D and BOLD share: room for so many losses or copies; the base never sees a delay."""
+    """Base of QPM-D and BOLD: room for ``capacity`` losses or copies; the base observes no delay."""
 
     capacity: int
 
@@ -106,15 +106,15 @@ class QPMD(Sized):
 
     The base names an arm, and the arm is played, round after round, until one of its losses has arrived. The base then
     observes the oldest one as if it were not delayed, and names its next arm; if losses of that arm are in its queue, it gets
-    the oldest of those without a play, and so on. The base's rounds are its questions, one play or none for each.
+    the oldest of those without an action, and so on. The rounds of the base are its questions, each with one action or none.
 
-    A queue grows only while its arm is not played, hence to one more than the most plays ever outstanding; K queues of d + 1
+    A queue grows only while its arm is not played, hence to one more than the largest number of outstanding observations; K queues of d + 1
     losses can be observed by the base in one round at most. The answer is an arm, so the derivative in the base's hyperparameters is 0.
 
     Args:
       base: any learner, such as :class:`jaxbandit.TsallisINF`.
-      capacity: at most how many questions the base is asked in one round, and how many losses a queue holds; an error tells
-        if more was needed. K·(longest delay + 1) is always enough, a few times the delay nearly always (static).
+      capacity: the largest number of questions to the base in one round, and of losses in a queue; an error is raised
+        if more are needed. K·(longest delay + 1) is always enough, a few times the delay nearly always (static).
 
     >>> import jaxbandit as jb
     >>> jb.simulate(jb.QPMD(jb.TsallisINF(), capacity=22), jb.losses.Bernoulli([0.3, 0.5]), jb.delays.Fixed(10), rounds=100,

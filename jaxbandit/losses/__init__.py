@@ -2,7 +2,7 @@
 
 A model has ``num_arms``, ``expected(t) -> [K]`` (the mean losses of round t, exact, for the regret) and
 ``sample(t, arm, noise) -> loss [...]``, where ``noise`` is one uniform number in (0, 1) for each run, or one JAX key
-for each run if the class says ``needs_key``. Rounds count from 1. Your own model inherits from :class:`Losses`, which
+for each run if the class sets ``needs_key``. Rounds count from 1. Your own model inherits from :class:`Losses`, which
 declares all members.
 """
 

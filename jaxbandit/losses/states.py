@@ -15,7 +15,7 @@ WITHIN = 1e-4  # how far the sum of a row may be from 1
 class IntermediateStates(ShowsSignals, DifferentiableLosses):
     """Intermediate observations: an action leads to a state, which is observed at once; the delayed loss is that of the state.
 
-    The state of a play of arm a is s with probability P(s|a). Its loss is drawn from a loss model whose "arms" are the states. So
+    The state of an action on arm a is s with probability P(s|a). Its loss is drawn from a loss model whose "arms" are the states. So
     the mean loss of arm a is :math:`\\sum_s P(s|a)\\,\\theta_t(s)`.
 
     State and loss are drawn from one uniform number: the state is the cell it falls into, the loss its place within the cell.
@@ -82,7 +82,7 @@ class IntermediateStates(ShowsSignals, DifferentiableLosses):
         return self.losses.sample(t, *self._drawn(arm, noise))
 
     def _drawn(self, arm: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The state of a play, and where in the state's cell the noise is, in (0, 1)."""
+        """The state of an action, and where in the state's cell the noise is, in (0, 1)."""
         arm, noise = jnp.asarray(arm), jnp.asarray(noise)
         weights = jax.vmap(pick, (1, None))(jnp.asarray(self.transitions), arm)  # [S, ...]
         state, below = draw(weights, noise), jnp.cumsum(weights, 0)

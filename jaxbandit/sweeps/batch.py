@@ -112,7 +112,7 @@ def _check_finite(result: Result) -> None:
         )
     for name, values in result.measured.items():
         if not np.isfinite(values).all():
-            raise NotFiniteError(f"what is measured as {name} is not finite, although the regret is")
+            raise NotFiniteError(f"the measurement {name} is not finite, although the regret is")
 
 
 def block_state(cell: Cell, control_variates: bool) -> Any:

@@ -84,7 +84,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise StoreError(
-                f"{path}: the disk is full; what is computed is safe, so make room and run the same command"
+                f"{path}: the disk is full; computed units are safe; free disk space and run the same command"
             ) from error
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise StoreError(
@@ -102,7 +102,7 @@ def check_entries(path: Path) -> None:
             refuse_link(entry)
             if not (entry.is_file() if entry.name in FILES else entry.is_dir()):
                 kind = "file" if entry.name in FILES else "folder"
-                raise StoreError(f"{entry.path}: a sweep has a {kind} of this name; move what is there away")
+                raise StoreError(f"{entry.path}: a sweep has a {kind} of this name; move the existing one away")
 
 
 def refuse_link(entry: os.DirEntry) -> None:
@@ -155,7 +155,7 @@ def unit_files(path: Path) -> Iterator[UnitFile]:
             continue
         refuse_link(cell)
         if not cell.is_dir():
-            raise StoreError(f"{cell.path}: a sweep has a folder of this name; move what is there away")
+            raise StoreError(f"{cell.path}: a sweep has a folder of this name; move the existing one away")
         for entry in sorted(os.scandir(cell.path), key=lambda entry: entry.name):
             match = _UNIT_NAME.fullmatch(entry.name)
             if match:

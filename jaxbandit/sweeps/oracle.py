@@ -110,7 +110,7 @@ class Oracle:
 
     def _check_oblivious(self) -> None:
         if not self.delays.oblivious:
-            raise ValueError(f"under {type(self.delays).__name__} delays depend on what is played; give a number")
+            raise ValueError(f"under {type(self.delays).__name__} delays depend on the actions; give a number")
 
     def _quantiles(self) -> np.ndarray:
         """``[QUANTILES]`` int32: those of a random delay model that is constant over rounds; they represent its distribution."""

@@ -401,7 +401,7 @@ class _Runner:
             self.pace[batch.cell.shape] = min(pace, self.pace.get(batch.cell.shape, np.inf))
             self._write(batches, results)
         elif isinstance(error, BrokenExecutor):
-            raise StoreError(f"the executor broke ({error}); what is computed is safe, run the same command to go on") from error
+            raise StoreError(f"the executor broke ({error}); computed units are safe; run the same command to resume") from error
         elif units > 1:
             segment = Segment(batch.start, batch.stop, list(batch.record))
             singles = ((one.cell, one.first_block + i) for one in batches for i in range(one.blocks))

@@ -73,7 +73,7 @@ def verify_lines(store: Store) -> tuple[bool, list[str]]:
     if missing:
         lines.append(f"{_count(missing, 'units')} missing: deleted, or not computed yet")
     if bad or missing:
-        lines.append("the next `jaxbandit sweep` computes what is damaged or missing")
+        lines.append("the next `jaxbandit sweep` computes damaged and missing units")
     return not (bad or missing), lines
 
 

@@ -33,6 +33,9 @@ REPLACED = {
     r"\bwho wins\b": "lowest regret",
     r"(?:loss|delay) laws?\b": "loss model, delay model",
     r"silence is a yes": "returns None if all checks pass",
+    r"plays? waiting|first nowhere|game by game": "outstanding observations; lowest in no environment; by environment",
+    r"what is computed is safe|tells no more apart|cannot tell, with": "a noun as subject",
+    r"@[A-Z]{3,}@": "the text that this placeholder stands for",
 }
 PATTERNS = {re.compile(pattern, re.IGNORECASE): term for pattern, term in REPLACED.items()}
 KINDS = {
@@ -76,6 +79,8 @@ def test_texts_use_the_terms_of_the_field(kind):
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-@pytest.mark.parametrize("text", ["When nobody means harm, go.", "a file of nobody\n    means harm", "It COMPILES ANEW."])
+@pytest.mark.parametrize(
+    "text", ["When nobody means harm, go.", "a file of nobody\n    means harm", "It COMPILES ANEW.", "before\n@COVER@\nafter"]
+)
 def test_a_replaced_phrase_is_found(text):
     assert hits(text)

@@ -111,7 +111,7 @@ def test_other_things_under_the_names_of_a_store(copy, name, make):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     {"file": lambda: path.write_text(THESIS), "folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}[make]()
     for call in (lambda: jb.sweep(spec(), copy), lambda: jb.open_sweep(copy)):
-        with pytest.raises(StoreError, match=rf"{name}: a sweep has a (file|folder) of this name; move what is there away"):
+        with pytest.raises(StoreError, match=rf"{name}: a sweep has a (file|folder) of this name; move the existing one away"):
             call()
 
 

@@ -191,7 +191,7 @@ def test_full_disk(copy, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        with pytest.raises(StoreError, match="the disk is full; what is computed is safe"):
+        with pytest.raises(StoreError, match="the disk is full; computed units are safe"):
             jb.sweep(spec(), copy)
     assert not Store.open(copy).damaged()
     assert jb.sweep(spec(), copy).done == 12

@@ -50,7 +50,7 @@ def stochastic_lower(gaps: ArrayLike, rounds: ArrayLike, delay: float) -> Bound:
     .. math:: \\frac{d}{K} \\sum_i \\Delta_i + \\sum_i \\frac{\\log T}{\\Delta_i}
 
     In the first d rounds nothing is observed, and an algorithm that treats the arms alike pays the mean gap in each. The paper (L205) has d in
-    place of the first term, which is more than can be forced: with two arms, gap 0.05 and d = 1000 it says 1000 where the first d
+    place of the first term, which is more than can be forced: with two arms, gap 0.05 and d = 1000 it gives 1000 where the first d
     rounds cost 25.
 
     >>> from jaxbandit import theory
