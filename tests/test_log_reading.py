@@ -119,7 +119,7 @@ def test_local_times_need_a_time_zone(tmp_path):
             {"time_format": "%d.%m.%Y"},
             r"shown='2026-03-29' in row 1 is not a timestamp; use times as in '%d.%m.%Y'",
         ),
-        ("29.03.2026", {}, "is not a timestamp; use numbers, ISO 8601 .* or time_format="),
+        ("29.03.2026", {}, "is not a timestamp; use numbers, ISO 8601 .* or load_log with time_format="),
         ("1", {"propensity": "p"}, r"p='1.5' in row 1 is not a probability above 0 and at most 1"),
     ],
 )

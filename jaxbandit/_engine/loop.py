@@ -36,7 +36,7 @@ class ArrayRounds:
         return state, jnp.zeros(self.shape, float_dtype()) if self.probabilities else None
 
     def play(self, t: jax.Array, carry: Any) -> Any:
-        state, x = self.step(carry[0], t)
+        state, x = self.step(carry[0], jnp.asarray(t))  # without jit the loop counts in Python
         return state, x if self.probabilities else None
 
     def leave(self, carry: Any) -> tuple[Any, jax.Array | None]:
