@@ -53,9 +53,13 @@ THOROUGH_EXAMPLES = tuple(
 )
 
 
+LONG = {*(Path(__file__).parent / "tests" / "long_tests.txt").read_text(encoding="utf-8").splitlines()}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(THOROUGH_EXAMPLES):
+        example = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(THOROUGH_EXAMPLES)
+        if example or item.nodeid in LONG:
             item.add_marker(pytest.mark.thorough)
 
 
