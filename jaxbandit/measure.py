@@ -174,7 +174,7 @@ class PolicyRegret:
     therefore reacts to the comparator as well, which the regret of ``simulate`` does not do.
 
     >>> import jaxbandit as jb
-    >>> game = jb.losses.RepeatedGame([[0.2, 1.0], [0.6, 0.6]], rate=0.5)  # the opponent learns to punish arm 0
+    >>> game = jb.losses.RepeatedGame([[1.0, 0.0], [0.0, 1.0]], rate=0.5)  # the opponent learns to match the arm
     >>> result = jb.simulate(jb.TsallisINF(), game, jb.delays.Fixed(5), rounds=500, runs=64, seed=0,
     ...                      measure=[jb.measure.PolicyRegret()])
     >>> bool(result.measured["policy_regret"][-1].mean() < result.regret[-1].mean())

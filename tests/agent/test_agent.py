@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit._core import randomness
 from jaxbandit.agent import players
 from jaxbandit.agent.pages import PAGE, Pages
-from jaxbandit.learners.base import FullInformation, ReadsDelays, is_a, signals_read
+from jaxbandit.learners.base import FullInformation, ReadsDelays, ReadsStages, is_a, signals_read
 from tests.agent.environment import Environment, play, play_fleet, waiting
 from tests.learners.test_contract import CLASSES, MEANS, VARIANTS, make
 
@@ -30,7 +30,7 @@ QUICK = "random, some lost"  # the other laws run the same two programs in other
 NAMES = [
     name
     for name in [*CLASSES, *VARIANTS]
-    if not signals_read(make(name)) and not any(is_a(make(name), kind) for kind in (FullInformation, ReadsDelays))
+    if not signals_read(make(name)) and not any(is_a(make(name), kind) for kind in (FullInformation, ReadsDelays, ReadsStages))
 ]
 KINDS = ("tsallis-inf, rv",)  # with a memo
 

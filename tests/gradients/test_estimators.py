@@ -346,9 +346,9 @@ def test_chances_of_0_and_1_move_by_paired_differences(means):
     """Of a loss that never comes nothing can be sampled: the jump tangent and the score function had another sign."""
     options = {"rounds": 5, "runs": 8, "seed": 0, "wrt": "losses"}
     gradients._say_once.cache_clear()
-    with pytest.warns(UserWarning, match="losses of mean 0 or 1"):
+    with pytest.warns(UserWarning, match="losses with mean 0 or 1"):
         found = jb.regret_gradient(jb.TsallisINF(), jb.losses.Bernoulli(means), DELAYS, estimator="jump", **options)
-    assert (found.estimator, "losses of mean 0 or 1 tell nothing" in found.note) == ("paired", True)
+    assert (found.estimator, "losses with mean 0 or 1 tell nothing" in found.note) == ("paired", True)
 
 
 def test_a_scale_of_0_has_a_derivative():

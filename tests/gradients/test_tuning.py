@@ -299,7 +299,7 @@ def test_an_audit_without_errors_does_not_agree(monkeypatch):
         audit = tuning._audit({"end": learner}, [], which, "mean", {"runs": 2}, None)
     assert audit.agrees is None
     outcome = Outcome(1.0, 0.1, np.ones(1), np.ones(1))
-    assert "cannot tell" in str(Tuned(learner, {"factor": np.ones(1)}, outcome, outcome, audit))
+    assert "too few runs" in str(Tuned(learner, {"factor": np.ones(1)}, outcome, outcome, audit))
 
 
 def test_an_unknown_error_is_null_in_the_file(tmp_path):

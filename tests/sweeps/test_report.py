@@ -121,12 +121,12 @@ def test_the_summary_says_who_wins_where_and_by_how_much(varied):
     ratios = means[0] / means[1]
     assert "<h1>Mine</h1><p>Said in the spec.</p>" in text
     assert "<b>Tsallis</b> has the lowest regret in 3 of 3 environments, significantly in 3 of them." in text
-    assert f"The second has {ratios.min():.3g} to {ratios.max():.3g} times its regret." in text
+    assert f"The second-lowest regret is {ratios.min():.3g} to {ratios.max():.3g} times as large." in text
     assert "Lowest in no environment: coin." in text
     assert "regret against delay in rounds" in text
     for delay in range(3):
         assert f"<td>{number(np.median(last[1, delay]))}</td><td>{number(np.quantile(last[1, delay], 0.95))}</td>" in text
-    assert "rounds a play" in text
+    assert "per round; at most" in text
 
 
 @pytest.mark.thorough
